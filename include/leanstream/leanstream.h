@@ -272,6 +272,10 @@ LEANSTREAM_API void leanstream_session_destroy(leanstream_session* session);
 LEANSTREAM_API uint32_t leanstream_session_position(const leanstream_session* session);
 LEANSTREAM_API uint32_t leanstream_session_context(const leanstream_session* session);
 
+/* The tokens in the KV cache, leanstream_session_position of them. What a new prompt has in common with them need not be
+ * prefilled again: truncate to that length, then prefill the rest. Valid until the session's next call. */
+LEANSTREAM_API const leanstream_token* leanstream_session_tokens(const leanstream_session* session);
+
 /* Appends a prompt, in chunks of a fixed length; afterwards logits of its last position are at index 0. On CANCELLED
  * the cache is as before the call. Errors: CONTEXT_FULL (with both numbers; nothing appended), INVALID_ARGUMENT (an id outside
  * the vocabulary, count 0), CANCELLED, NUMERIC. */
