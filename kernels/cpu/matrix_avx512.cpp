@@ -1,0 +1,10 @@
+#include "kernels/cpu/matrix_kernels.h"
+
+namespace leanstream::kernels {
+
+const MatrixKernels& matrix_kernels_avx512() {
+  static constexpr MatrixKernels kKernels{};
+  return kKernels;
+}
+
+}  // namespace leanstream::kernels

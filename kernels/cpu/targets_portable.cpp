@@ -1,0 +1,10 @@
+#include "kernels/cpu/targets.h"
+
+namespace leanstream::kernels {
+
+std::span<const Target> targets() {
+  static constexpr Target kTargets[] = {{"portable", [] { return true; }, matrix_kernels_portable}};
+  return kTargets;
+}
+
+}  // namespace leanstream::kernels
