@@ -20,18 +20,16 @@ struct SamplingParams {
 };
 
 // Chooses the next token from logits: repeat penalty, then top-k, top-p, min-p, temperature, then a draw. Owns its
-// random numbers and its window of past tokens; the same seed, logits and history give the same tokens on every
-// machine. No allocation per token after the first. Single-thread.
+// random numbers; the same seed, logits and history give the same tokens on every machine. No allocation per token
+// after the first. Single-thread.
 class Sampler {
  public:
   // Errors: kInvalidArgument naming the parameter and its range (NaN included).
   static Result<Sampler> create(const SamplingParams& params, uint32_t n_vocab);
 
-  // Errors: kNumeric when a logit is NaN or +infinity.
-  Result<Token> sample(std::span<const float> logits);
-
-  // Tells the sampler what was appended (prompt tokens too): the repeat penalty looks back over it.
-  void accept(Token token);
+  // history: all tokens before this position, the prompt's too, oldest first; the repeat penalty looks back over its
+  // last repeat_last_n. Errors: kNumeric when a logit is NaN or +infinity.
+  Result<Token> sample(std::span<const float> logits, std::span<const Token> history);
 
  private:
   Sampler(const SamplingParams& params, uint32_t n_vocab);
