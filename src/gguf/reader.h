@@ -2,67 +2,49 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
+#include "gguf/split.h"
+#include "gguf/value.h"
 
 namespace leanstream::gguf {
-
-// The value types of the file format, with its numbers.
-enum class ValueType : uint32_t {
-  kUint8 = 0, kInt8 = 1, kUint16 = 2, kInt16 = 3, kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7,
-  kString = 8, kArray = 9, kUint64 = 10, kInt64 = 11, kFloat64 = 12,
-};
-const char* value_type_name(ValueType type);
-
-// An array of one element type. Numbers of every width are widened; which vector is filled follows `type`.
-struct Array {
-  ValueType type = ValueType::kUint8;
-  std::vector<uint64_t> unsigneds;    // kUint8/16/32/64, kBool
-  std::vector<int64_t> signeds;       // kInt8/16/32/64
-  std::vector<double> floats;         // kFloat32/64
-  std::vector<std::string> strings;   // kString
-  std::vector<Array> arrays;          // kArray, at most 4 deep
-  size_t size() const;
-};
-
-struct Value {
-  ValueType type = ValueType::kUint8;
-  std::variant<uint64_t, int64_t, double, std::string, Array> value;  // widened like Array's elements
-};
 
 // A tensor's entry in the index: where its bytes are; nothing is read or mapped.
 struct TensorInfo {
   std::string name;
-  uint32_t type_id = 0;              // WeightType where find_weight_type knows it
-  std::vector<uint64_t> dims;        // 1 to 4, fastest first: dims[0] is the row length
-  uint32_t file_index = 0;           // which of files() holds it
-  uint64_t offset = 0;               // from the start of that file
+  uint32_t type_id = 0;        // find_tensor_type knows it; find_weight_type where we compute with it
+  std::vector<uint64_t> dims;  // 1 to 4, each at least 1, fastest first: dims[0] is the row length
+  uint32_t file_index = 0;     // which of files() holds it
+  uint64_t offset = 0;         // from the start of that file
   uint64_t size_bytes = 0;
   uint64_t element_count() const;
 };
 
 // The parsed head of a GGUF model: one file, or the set of a split. Immutable after open(), thread-safe.
 // All counts, offsets and sizes were checked against the real file sizes: reading any tensor's bytes cannot run past
-// its file.
+// its file. A file without tensors (a vocabulary) is valid.
 class Model {
  public:
   // Parses and checks everything before any weight is read. `path` is the file, or the first of a split set
   // ("...-00001-of-00003.gguf"; the siblings are found by name). Errors name the file, and the key or tensor:
-  // kNotFound, kIo, kMalformed, kUnsupported (a version or tensor type we do not know).
+  // kNotFound, kIo, kMalformed, kUnsupported (a version or tensor type that we do not know), kInvalidArgument (a later
+  // part of a split set; the message says which to open).
   static Result<Model> open(const std::string& path);
 
   uint32_t version() const { return version_; }
   uint64_t alignment() const { return alignment_; }
   const std::vector<File>& files() const { return files_; }
+  const std::string& path() const { return files_.front().path(); }
   uint64_t total_file_bytes() const;
 
-  // Metadata in file order (of the first file).
+  // Metadata in file order (of the first file). Keys are unique.
   const std::vector<std::pair<std::string, Value>>& metadata() const { return metadata_; }
   const Value* find(std::string_view key) const;  // nullptr when absent
 
@@ -73,6 +55,7 @@ class Model {
   Result<std::optional<std::string>> find_string(std::string_view key) const;
   Result<const Array*> find_array(std::string_view key, ValueType element_type) const;  // nullptr when absent
 
+  // In file order, the files of a split set one after another. Names are unique.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const TensorInfo* find_tensor(std::string_view name) const;  // nullptr when absent
 
@@ -80,8 +63,11 @@ class Model {
   Status read_tensor(const TensorInfo& tensor, uint64_t offset, std::span<std::byte> out) const;
 
  private:
-  friend class Parser;
   Model() = default;
+
+  Result<SplitKeys> add_file(const std::string& path);
+  Status add_split_set(const std::string& first_path);
+  Status wrong_type(std::string_view key, const Value& value, std::string_view expected) const;
 
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;

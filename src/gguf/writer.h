@@ -28,14 +28,20 @@ class Writer {
 
   void add_tensor(const std::string& name, WeightType type, std::vector<uint64_t> dims);
 
-  Status begin(const std::string& path);                       // writes the head
-  Status write_tensor(std::span<const std::byte> bytes);       // may come in parts; parts of one tensor add up
-  Status commit();                                             // refuses when a tensor is incomplete
+  Status begin(const std::string& path);                  // writes the head
+  Status write_tensor(std::span<const std::byte> bytes);  // may come in parts; parts of one tensor add up
+  Status commit();                                        // refuses when a tensor is incomplete
 
-  uint64_t file_bytes() const;                                 // the finished file's size, known before begin()
+  uint64_t file_bytes() const;  // the finished file's size, known before begin()
 
  private:
-  struct Tensor { std::string name; WeightType type; std::vector<uint64_t> dims; uint64_t size_bytes; uint64_t offset; };
+  struct Tensor {
+    std::string name;
+    WeightType type;
+    std::vector<uint64_t> dims;
+    uint64_t size_bytes;
+    uint64_t offset;
+  };
   uint64_t alignment_;
   std::vector<std::pair<std::string, Value>> metadata_;
   std::vector<Tensor> tensors_;
