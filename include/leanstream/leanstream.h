@@ -103,7 +103,8 @@ typedef struct leanstream_runtime_params {
   size_t struct_size;
   uint64_t memory_budget_bytes; /* hard cap on what the process holds (peak RSS); 0 = what MemAvailable and the cgroup
                                    allow, less 10 % */
-  uint32_t threads;             /* compute threads, the caller's included; 0 = one per core, at most 256 */
+  uint32_t threads;             /* compute threads, the caller's included, at most 256; 0 = one for each CPU that this
+                                   process may use (affinity, cgroup quota) */
   const char* simd;             /* NULL = the best this CPU runs; else one of "avx512vnni" "avx2" "neon-dotprod" "portable" */
   leanstream_log_callback log;  /* NULL = silent */
   void* log_user;
@@ -139,7 +140,8 @@ typedef enum leanstream_load_mode {
   LEANSTREAM_LOAD_FULL = 2        /* and run sessions */
 } leanstream_load_mode;
 
-/* fraction goes from 0 to 1 and never back. Return 0 to cancel, anything else to go on. Called at least every 50 ms. */
+/* fraction goes from 0 to 1 and never back. Return 0 to cancel, anything else to go on. Called at least every 50 ms while
+ * weights are read. */
 typedef int (*leanstream_progress_callback)(float fraction, void* user);
 
 typedef struct leanstream_model_params {
@@ -204,20 +206,21 @@ typedef struct leanstream_plan {
   size_t struct_size;
   uint64_t weights_bytes;     /* held resident */
   uint64_t kv_bytes;          /* for `context` positions */
-  uint64_t buffers_bytes;     /* activations, logits, tables, vocabulary */
-  uint64_t fixed_bytes;       /* the process: code, heap, stacks */
+  uint64_t buffers_bytes;     /* activations, logits, tables, vocabulary; staging while loading, if that is more */
+  uint64_t fixed_bytes;       /* the process: code, heap, stacks; and what other models and all sessions hold now */
   uint64_t total_bytes;       /* the four above */
   uint64_t budget_bytes;
-  uint32_t context;           /* as asked, or as chosen for 0 */
+  uint32_t context;           /* as asked, or as chosen for 0: a multiple of 32 where the budget decides */
   int32_t fits;               /* 1 when total_bytes <= budget_bytes */
-  uint64_t least_budget_bytes;/* the smallest budget for which this plan would fit */
+  uint64_t least_budget_bytes;/* the smallest budget for which this plan would fit, in whole MiB */
   uint64_t bytes_per_token;   /* weight bytes that decoding one token reads */
 } leanstream_plan;
 
 LEANSTREAM_API void leanstream_session_params_init(leanstream_session_params* params);
 
 /* What running the model would take under the runtime's budget, before a weight is read. Not fitting is no error:
- * see fits. `model` may be opened with any mode. Errors: UNSUPPORTED for a model that cannot run. */
+ * see fits. `model` may be opened with any mode. Errors: UNSUPPORTED or MALFORMED for a model that cannot run, and those of
+ * leanstream_session_create for params. params may be NULL for the defaults. */
 LEANSTREAM_API leanstream_status leanstream_model_plan(const leanstream_model* model,
                                                        const leanstream_session_params* params, leanstream_plan* plan,
                                                        leanstream_error* error);
@@ -262,7 +265,7 @@ LEANSTREAM_API leanstream_status leanstream_chat_format(const leanstream_model* 
 /* -------------------------------------------------------------------------------------------------------- session */
 
 /* Errors: OUT_OF_BUDGET, INVALID_ARGUMENT (context above the model's, max_logits above 32), UNSUPPORTED (a model not
- * opened with LEANSTREAM_LOAD_FULL; head_dim no multiple of 32 with Q8_0). */
+ * opened with LEANSTREAM_LOAD_FULL; head_dim no multiple of 32 with Q8_0). params may be NULL for the defaults. */
 LEANSTREAM_API leanstream_status leanstream_session_create(leanstream_model* model,
                                                            const leanstream_session_params* params,
                                                            leanstream_session** out, leanstream_error* error);
@@ -276,8 +279,8 @@ LEANSTREAM_API uint32_t leanstream_session_context(const leanstream_session* ses
  * prefilled again: truncate to that length, then prefill the rest. Valid until the session's next call. */
 LEANSTREAM_API const leanstream_token* leanstream_session_tokens(const leanstream_session* session);
 
-/* Appends a prompt, in chunks of a fixed length; afterwards logits of its last position are at index 0. On CANCELLED
- * the cache is as before the call. Errors: CONTEXT_FULL (with both numbers; nothing appended), INVALID_ARGUMENT (an id outside
+/* Appends a prompt, in chunks of a fixed length; afterwards logits of its last position are at index 0. On any error
+ * the cache is as before the call, and there are no logits. Errors: CONTEXT_FULL (with both numbers; nothing appended), INVALID_ARGUMENT (an id outside
  * the vocabulary, count 0), CANCELLED, NUMERIC. */
 LEANSTREAM_API leanstream_status leanstream_session_prefill(leanstream_session* session, const leanstream_token* tokens,
                                                             size_t count, leanstream_error* error);
@@ -288,18 +291,20 @@ LEANSTREAM_API leanstream_status leanstream_session_decode(leanstream_session* s
                                                            size_t count, leanstream_error* error);
 
 /* Appends tokens as prefill does and writes nll[i] = -log p(tokens[i + 1] | everything up to i), natural logarithm,
- * for i in [0, count - 1). Errors as for prefill. */
+ * for i in [0, count - 1); nll may be NULL for count 1. max_logits positions are projected onto the vocabulary at a time:
+ * larger is faster. On an error nll holds nothing meaningful. Errors as for prefill. */
 LEANSTREAM_API leanstream_status leanstream_session_score(leanstream_session* session, const leanstream_token* tokens,
                                                           size_t count, double* nll, leanstream_error* error);
 
 /* n_vocab logits of the last call's position `index`; NULL when there is none. Valid until the session's next call. */
 LEANSTREAM_API const float* leanstream_session_logits(const leanstream_session* session, uint32_t index);
 
-/* Forgets every position from `position` on. Errors: INVALID_ARGUMENT (position above the current one). */
+/* Forgets every position from `position` on; logits of the positions that stay, stay, at their indices. Errors: INVALID_ARGUMENT (position above the current one). */
 LEANSTREAM_API leanstream_status leanstream_session_truncate(leanstream_session* session, uint32_t position,
                                                              leanstream_error* error);
 
-/* Makes the session's running call return LEANSTREAM_ERROR_CANCELLED, or its next one if none runs. Any thread, or a signal handler. */
+/* Makes the session's running call return LEANSTREAM_ERROR_CANCELLED, or its next one if none runs; of prefill, decode,
+ * score and generate. Any thread, or a signal handler. NULL does nothing. */
 LEANSTREAM_API void leanstream_session_cancel(leanstream_session* session);
 
 /* ------------------------------------------------------------------------------------------- sampling, generation */
@@ -350,15 +355,18 @@ typedef struct leanstream_generate_params {
 typedef struct leanstream_generate_result {
   size_t struct_size;
   leanstream_stop_reason reason;
-  uint64_t tokens; /* sampled, an end token not counted */
+  uint64_t tokens;                /* sampled, an end token not counted */
+  leanstream_token waiting_token; /* the last of them where it is not in the cache yet, else -1 */
 } leanstream_generate_result;
 
 LEANSTREAM_API void leanstream_generate_params_init(leanstream_generate_params* params);
 
 /* Samples and appends, token by token, from the logits of the last prefill or decode. Cancelling is no error: see
- * reason. Text held back for a stop string or an unfinished character is given out before returning. Every sampled
- * token but an end token and the last one is in the cache afterwards; the last one has its logits pending. Errors:
- * INVALID_ARGUMENT (no logits yet), NUMERIC, IO. */
+ * reason. Text held back for a stop string or an unfinished character is given out before returning, unless the text
+ * callback said stop. Every sampled token but an end token and the last one is in the cache afterwards. The last one
+ * waits: the next generate appends it first and goes on as if there had been no break; prefill, decode, score and
+ * truncate forget it, so begin a prefill with it where it matters. params may be NULL for the defaults. Errors:
+ * INVALID_ARGUMENT (no logits yet), NUMERIC, IO; the tokens before the error stay. */
 LEANSTREAM_API leanstream_status leanstream_session_generate(leanstream_session* session,
                                                              const leanstream_generate_params* params,
                                                              leanstream_generate_result* result,
@@ -366,16 +374,19 @@ LEANSTREAM_API leanstream_status leanstream_session_generate(leanstream_session*
 
 /* ----------------------------------------------------------------------------------------------------- statistics */
 
-/* What bounded the speed of decoding. */
+/* What bounded the speed of decoding. While all weights are resident this is MEMORY: decoding one position uses each weight
+ * once, for two operations, far fewer than a CPU does in the time of reading it. */
 typedef enum leanstream_bound { LEANSTREAM_BOUND_STORAGE = 0, LEANSTREAM_BOUND_MEMORY = 1, LEANSTREAM_BOUND_COMPUTE = 2 } leanstream_bound;
 
 typedef struct leanstream_stats {
   size_t struct_size;
   uint64_t prompt_tokens;     /* by prefill and score, since the session began */
   uint64_t generated_tokens;  /* by decode and generate */
+  uint64_t decoded_tokens;    /* of them, those that went through the model in decode_ms: what tokens/s is made of */
   double load_ms;             /* opening the model */
   double ttft_ms;             /* from the start of the last prefill to the first sampled token; 0 before */
-  double prefill_ms, decode_ms;
+  double prefill_ms;          /* in prefill and score */
+  double decode_ms;           /* in decode, sample and generate, the text callback apart */
   uint64_t peak_rss_bytes;    /* VmHWM of the process */
   uint64_t device_bytes;      /* memory on a discrete device; 0 on a CPU */
   uint64_t memory_budget_bytes;
@@ -387,6 +398,7 @@ typedef struct leanstream_stats {
   leanstream_bound bound_by;
 } leanstream_stats;
 
+/* The caller sets stats->struct_size. */
 LEANSTREAM_API leanstream_status leanstream_session_get_stats(const leanstream_session* session, leanstream_stats* stats,
                                                               leanstream_error* error);
 
