@@ -9,15 +9,15 @@
 
 namespace leanstream::engine {
 
-// Bytes that load_weights will map: every matrix in panel layout (rows padded to 16), norms and biases as f32. The token
-// embedding stays in file layout, unless it is also the output.
+// Bytes that load_weights will map: every matrix in panel layout (rows padded to 16), norms and biases as f32. The
+// token embedding stays in file layout, unless it is also the output.
 Result<uint64_t> resident_weight_bytes(const gguf::Model& file, const model::Config& config);
 
 // Reads every weight into memory, interleaving matrices into panels as they arrive (all workers read and pack). Checks
-// every tensor's presence, shape and type first. `progress(fraction, user)` is called by the calling thread, at least every 50 ms;
-// false cancels. Errors: kMalformed / kUnsupported naming the tensor, kIo, kCancelled.
+// every tensor's presence, shape and type first. `progress(fraction, user)` is called by the calling thread, at least
+// every 50 ms; false cancels. Errors: kMalformed / kUnsupported naming the tensor, kIo, kCancelled.
 Result<model::Weights> load_weights(const gguf::Model& file, const model::Config& config,
-                                    const kernels::Kernels& kernels, WorkerTeam& team,
-                                    bool (*progress)(float, void*), void* progress_user);
+                                    const kernels::Kernels& kernels, WorkerTeam& team, bool (*progress)(float, void*),
+                                    void* progress_user);
 
 }  // namespace leanstream::engine

@@ -13,18 +13,17 @@ enum class Architecture { kLlama, kQwen2, kQwen3, kGemma3 };
 
 enum class Activation { kSilu, kGeluTanh, kRelu };
 
-// How positions turn into rotation angles for one kind of layer.
+// How positions turn into rotation angles for one kind of layer. Pair i of position p turns by
+// p * freq_base^(-2i / n_rot) * freq_scale; YaRN leaves the fast pairs unscaled (model/rope.h).
 struct Rope {
-  bool halves = false;               // pairs (i, i + n_rot/2), else (2i, 2i+1)
-  uint32_t n_rot = 0;                // elements of a head that rotate
+  bool halves = false;  // pairs (i, i + n_rot/2), else (2i, 2i+1)
+  uint32_t n_rot = 0;   // elements of a head that rotate, even
   double freq_base = 10000.0;
-  double freq_scale = 1.0;           // linear interpolation: 1 / scaling factor
-  // YaRN (arXiv 2309.00071); off when yarn_factor is 1.
-  double yarn_factor = 1.0;
-  double yarn_ext_factor = 0.0;
-  double yarn_attn_factor = 1.0;
-  double yarn_beta_fast = 32.0;
-  double yarn_beta_slow = 1.0;
+  double freq_scale = 1.0;       // 1 / scaling factor
+  double magnitude = 1.0;        // cosines and sines are multiplied by it
+  double yarn_ext_factor = 0.0;  // YaRN (arXiv 2309.00071): 0 = off, 1 = all of it
+  double yarn_beta_fast = 32.0;  // turns within the original context: pairs with more are left alone,
+  double yarn_beta_slow = 1.0;   // pairs with fewer are scaled, a ramp between
   uint32_t yarn_original_context = 0;
 };
 
@@ -34,7 +33,7 @@ struct LayerConfig {
 };
 
 // The shape of a model and the constants of its arithmetic, read from a file's metadata and checked: every size is
-// consistent with every other and with the tensors that exist.
+// consistent with every other and with the tensors that exist. A value type.
 struct Config {
   Architecture architecture = Architecture::kLlama;
   std::string architecture_name;  // as in the file
@@ -49,8 +48,8 @@ struct Config {
   std::vector<Rope> ropes;
   std::vector<LayerConfig> layers;  // [n_layers]
 
-  // Errors: kUnsupported for an architecture or a feature of it that we do not run, by name and before anything else is
-  // looked at; kMalformed for a missing, mistyped or inconsistent key, naming it.
+  // Errors: kUnsupported for an architecture, or a feature of it, that we do not run, by name (the architecture before
+  // anything else is looked at); kMalformed for a missing, mistyped, absurd or inconsistent key or tensor, naming it.
   static Result<Config> from_gguf(const gguf::Model& file);
 };
 

@@ -1,0 +1,314 @@
+#include "engine/decoder.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <initializer_list>
+
+namespace leanstream::engine {
+namespace {
+
+using kernels::Activations;
+
+// Multiply-adds that a worker takes at a time, at most: a few milliseconds on a slow core, so that a stop is prompt.
+constexpr uint64_t kChunkWork = 32 << 20;
+// Chunks per worker that a step is cut into, at least, where it has the items: what the last one to finish is late by.
+constexpr uint32_t kChunksPerWorker = 16;
+// About what norms and quantising cost per element, in multiply-adds of a matrix kernel.
+constexpr uint64_t kElementWork = 32;
+
+kernels::GluActivation glu_activation(model::Activation activation) {
+  switch (activation) {
+    case model::Activation::kGeluTanh:
+      return kernels::GluActivation::kGeluTanh;
+    case model::Activation::kRelu:
+      return kernels::GluActivation::kRelu;
+    case model::Activation::kSilu:
+      break;
+  }
+  return kernels::GluActivation::kSilu;
+}
+
+// Whether any of the matrices reads quantised activations.
+bool any_quantized(std::initializer_list<const Matrix*> matrices) {
+  return std::any_of(matrices.begin(), matrices.end(), [](const Matrix* m) { return !is_float(m->type); });
+}
+
+// Panels [begin, end) of a matrix, as a matrix.
+Matrix panels_of(const Matrix& w, uint32_t begin, uint32_t end) {
+  Matrix part = w;
+  part.rows = std::min(end * kPanelRows, w.rows) - begin * kPanelRows;
+  part.data += begin * panel_bytes(w.type, w.cols);
+  return part;
+}
+
+Status check_params(const model::Config& config, const DecoderParams& params) {
+  const auto in_range = [](uint32_t value, uint32_t most) { return value >= 1 && value <= most; };
+  if (params.context == 0) return invalid_argument("cannot create a decoder: its context is 0 positions");
+  if (!in_range(params.max_batch, kPromptChunk))
+    return invalid_argument("cannot create a decoder: a batch of " + std::to_string(params.max_batch) +
+                            " positions is not between 1 and " + std::to_string(kPromptChunk));
+  if (!in_range(params.max_logits, kMaxLogits))
+    return invalid_argument("cannot create a decoder: " + std::to_string(params.max_logits) +
+                            " rows of logits are not between 1 and " + std::to_string(kMaxLogits));
+  if (params.kv_type == kernels::KvType::kQ8_0 && config.head_dim % 32 != 0)
+    return invalid_argument(
+        "cannot create a decoder: a q8_0 KV cache needs a head size that is a multiple of 32, this model's is " +
+        std::to_string(config.head_dim));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Decoder>> Decoder::create(const model::Config& config, const model::Weights& weights,
+                                                 const kernels::Kernels& kernels, WorkerTeam& team,
+                                                 const DecoderParams& params) {
+  if (Status status = check_params(config, params); !status.ok()) return status;
+  Result<model::KvCache> cache = model::KvCache::create(config.n_layers, config.n_kv_heads, params.context,
+                                                        kernels::kv_head_bytes(params.kv_type, config.head_dim));
+  if (!cache.ok()) return cache.status();
+  Result<Scratch> scratch = Scratch::create(config, {params.max_batch, params.max_logits, team.size()});
+  if (!scratch.ok()) return scratch.status();
+  return std::unique_ptr<Decoder>(
+      new Decoder(config, weights, kernels, team, params.kv_type, std::move(*cache), std::move(*scratch)));
+}
+
+uint64_t Decoder::kv_bytes(const model::Config& config, const DecoderParams& params) {
+  return model::KvCache::bytes_for(config.n_layers, config.n_kv_heads, params.context,
+                                   kernels::kv_head_bytes(params.kv_type, config.head_dim));
+}
+
+uint64_t Decoder::scratch_bytes(const model::Config& config, const DecoderParams& params, uint32_t threads) {
+  return Scratch::bytes_for(config, {params.max_batch, params.max_logits, threads});
+}
+
+Decoder::Decoder(const model::Config& config, const model::Weights& weights, const kernels::Kernels& kernels,
+                 WorkerTeam& team, kernels::KvType kv_type, model::KvCache cache, Scratch scratch)
+    : config_(config),
+      weights_(weights),
+      kernels_(kernels),
+      team_(team),
+      kv_type_(kv_type),
+      q_width_(config.n_heads * config.head_dim),
+      kv_width_(config.n_kv_heads * config.head_dim),
+      cache_(std::move(cache)),
+      scratch_(std::move(scratch)) {
+  for (const model::Rope& rope : config.ropes) ropes_.emplace_back(rope, weights.rope_factors);
+}
+
+Status Decoder::forward(std::span<const int32_t> tokens, bool (*stop)(void*), void* stop_user) {
+  assert(!tokens.empty() && tokens.size() <= context() - position());
+  tokens_ = tokens;
+  count_ = static_cast<uint32_t>(tokens.size());
+  const bool complete = team_.run(
+      [this](Worker& worker) {
+        for (uint32_t layer = 0; layer < config_.n_layers && !worker.stopping(); ++layer) run_layer(worker, layer);
+        const float* norm = weights_.layers.back().post_ffn_norm;
+        for_each_position(worker, count_, [&](uint32_t n) { add_to_residual(n, scratch_.input, norm); });
+      },
+      stop, stop_user);
+  if (!complete) return cancelled("the forward pass was cancelled");
+  cache_.append(count_);
+  return {};
+}
+
+Status Decoder::project(uint32_t first, uint32_t count, bool (*stop)(void*), void* stop_user) {
+  assert(first + count <= count_);
+  const bool complete = team_.run(
+      [&](Worker& worker) {
+        for_each_position(worker, count, [&](uint32_t n) {
+          norm_to_input(n, first + n, weights_.output_norm);
+          if (any_quantized({&weights_.output})) quantize(n, scratch_.input, config_.d_model);
+        });
+        const Product product{weights_.output, scratch_.logits, config_.n_vocab};
+        multiply(worker, {&product, 1}, activations(scratch_.input, config_.d_model, count));
+      },
+      stop, stop_user);
+  return complete ? Status() : cancelled("the projection to logits was cancelled");
+}
+
+const float* Decoder::logits(uint32_t row) const {
+  return scratch_.logits + uint64_t{row} * config_.n_vocab;
+}
+
+void Decoder::run_layer(Worker& worker, uint32_t layer) {
+  const model::LayerWeights& w = weights_.layers[layer];
+  const uint32_t d_model = config_.d_model;
+  float* const attention_product = scratch_.q;  // both [count, d_model]; what else lives there is done with
+  float* const ffn_product = scratch_.input;
+
+  for_each_position(worker, count_, [&](uint32_t n) {
+    if (layer == 0)
+      embed(n);
+    else
+      add_to_residual(n, ffn_product, weights_.layers[layer - 1].post_ffn_norm);
+    norm_to_input(n, n, w.attn_norm);
+    if (any_quantized({&w.q, &w.k, &w.v})) quantize(n, scratch_.input, d_model);
+  });
+  const std::array qkv{Product{w.q, scratch_.q, q_width_}, Product{w.k, scratch_.k, kv_width_},
+                       Product{w.v, scratch_.v, kv_width_}};
+  multiply(worker, qkv, activations(scratch_.input, d_model, count_));
+  rotate_and_store(worker, layer);
+  attend(worker, layer);
+
+  if (any_quantized({&w.o}))
+    for_each_position(worker, count_, [&](uint32_t n) { quantize(n, scratch_.input, q_width_); });
+  const Product o{w.o, attention_product, d_model};
+  multiply(worker, {&o, 1}, activations(scratch_.input, q_width_, count_));
+
+  for_each_position(worker, count_, [&](uint32_t n) {
+    add_to_residual(n, attention_product, w.post_attn_norm);
+    norm_to_input(n, n, w.ffn_norm);
+    if (any_quantized({&w.gate, &w.up})) quantize(n, scratch_.input, d_model);
+  });
+  gate_and_up(worker, w);
+
+  if (any_quantized({&w.down}))
+    for_each_position(worker, count_, [&](uint32_t n) { quantize(n, scratch_.hidden, config_.d_ff); });
+  const Product down{w.down, ffn_product, d_model};
+  multiply(worker, {&down, 1}, activations(scratch_.hidden, config_.d_ff, count_));
+}
+
+void Decoder::rotate_and_store(Worker& worker, uint32_t layer) {
+  const model::LayerWeights& w = weights_.layers[layer];
+  const uint32_t dim = config_.head_dim;
+  const uint32_t group = config_.n_heads / config_.n_kv_heads;
+  const uint32_t rope_index = config_.layers[layer].rope;
+  const model::Rope& rope = config_.ropes[rope_index];
+  const kernels::RopeStyle style = rope.halves ? kernels::RopeStyle::kHalves : kernels::RopeStyle::kInterleaved;
+
+  // One item: a KV head and its queries at one position.
+  const uint32_t total = count_ * config_.n_kv_heads;
+  const uint32_t step = grain(worker, total, uint64_t{dim} * (group + 2) * kElementWork);
+  worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t item = begin; item < end; ++item) {
+      const uint32_t n = item / config_.n_kv_heads, kv_head = item % config_.n_kv_heads;
+      const size_t angles = (size_t{rope_index} * count_ + n) * (rope.n_rot / 2);
+      const auto rotate = [&](float* x, const float* bias, const float* norm) {
+        if (bias) kernels_.add(x, bias, dim);
+        if (norm) kernels_.rms_norm(x, norm, dim, config_.rms_epsilon, x);
+        kernels_.rope(style, scratch_.cos + angles, scratch_.sin + angles, rope.n_rot, x);
+      };
+      for (uint32_t head = kv_head * group; head < (kv_head + 1) * group; ++head)
+        rotate(scratch_.q + size_t{n} * q_width_ + head * dim, w.q_bias ? w.q_bias + head * dim : nullptr, w.q_norm);
+      float* key = scratch_.k + size_t{n} * kv_width_ + kv_head * dim;
+      rotate(key, w.k_bias ? w.k_bias + kv_head * dim : nullptr, w.k_norm);
+      float* value = scratch_.v + size_t{n} * kv_width_ + kv_head * dim;
+      if (w.v_bias) kernels_.add(value, w.v_bias + kv_head * dim, dim);
+
+      const size_t row = size_t{position() + n} * cache_.row_bytes();
+      kernels_.store_kv(kv_type_, key, dim, cache_.keys(layer, kv_head) + row);
+      kernels_.store_kv(kv_type_, value, dim, cache_.values(layer, kv_head) + row);
+    }
+  });
+}
+
+void Decoder::attend(Worker& worker, uint32_t layer) {
+  const uint32_t dim = config_.head_dim;
+  const uint32_t group = config_.n_heads / config_.n_kv_heads;
+  const uint32_t window = config_.layers[layer].window;
+
+  // Head by head, so that the workers share what they read of the cache.
+  const uint32_t total = count_ * config_.n_kv_heads;
+  const uint32_t step = grain(worker, total, uint64_t{position() + count_} * dim * group * 2);
+  worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t item = begin; item < end; ++item) {
+      const uint32_t kv_head = item / count_, n = item % count_;
+      const size_t first_query = size_t{n} * q_width_ + kv_head * group * dim;
+      kernels::AttentionTask task;
+      task.kv_type = kv_type_;
+      task.head_dim = dim;
+      task.n_queries = group;
+      task.q = scratch_.q + first_query;
+      task.k = cache_.keys(layer, kv_head);
+      task.v = cache_.values(layer, kv_head);
+      task.kv_stride_bytes = cache_.row_bytes();
+      task.end = position() + n + 1;
+      task.begin = window != 0 && task.end > window ? task.end - window : 0;
+      task.scale = config_.attention_scale;
+      task.out = scratch_.input + first_query;
+      kernels_.attention(task);
+    }
+  });
+}
+
+void Decoder::gate_and_up(Worker& worker, const model::LayerWeights& w) {
+  const Activations x = activations(scratch_.input, config_.d_model, count_);
+  const kernels::GluActivation activation = glu_activation(config_.activation);
+  const uint32_t total = panel_count(config_.d_ff);
+  const uint64_t work = 2 * uint64_t{kPanelRows} * config_.d_model * count_;
+  const uint32_t step = std::min(grain(worker, total, work), Scratch::kGluRows / kPanelRows);
+  float* const up = scratch_.up + size_t{worker.index()} * count_ * Scratch::kGluRows;  // [count, kGluRows]
+
+  worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
+    const Matrix up_rows = panels_of(w.up, begin, end);
+    float* const hidden = scratch_.hidden + size_t{begin} * kPanelRows;  // [count, stride d_ff]
+    kernels_.matmul(panels_of(w.gate, begin, end), x, 0, up_rows.rows, hidden, config_.d_ff);
+    kernels_.matmul(up_rows, x, 0, up_rows.rows, up, Scratch::kGluRows);
+    for (uint32_t n = 0; n < count_; ++n) {
+      float* const row = hidden + size_t{n} * config_.d_ff;
+      kernels_.glu(activation, row, up + size_t{n} * Scratch::kGluRows, up_rows.rows, row);
+    }
+  });
+}
+
+void Decoder::multiply(Worker& worker, std::span<const Product> products, const Activations& x) {
+  uint32_t total = 0;
+  for (const Product& product : products) total += panel_count(product.weights.rows);
+  const uint32_t step = grain(worker, total, uint64_t{kPanelRows} * x.cols * x.count);
+  worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
+    uint32_t first = 0;  // panel of this product, among all
+    for (const Product& product : products) {
+      const uint32_t panels = panel_count(product.weights.rows);
+      const uint32_t from = std::max(begin, first) - first, to = std::min(end, first + panels);
+      if (to > first && from < to - first)
+        kernels_.matmul(product.weights, x, from * kPanelRows,
+                        std::min((to - first) * kPanelRows, product.weights.rows), product.out, product.stride);
+      first += panels;
+    }
+  });
+}
+
+void Decoder::embed(uint32_t n) {
+  for (size_t i = 0; i < ropes_.size(); ++i) {
+    const size_t angles = (i * count_ + n) * ropes_[i].pairs();
+    ropes_[i].fill(position() + n, scratch_.cos + angles, scratch_.sin + angles);
+  }
+  kernels_.dequantize_row(weights_.token_embedding, static_cast<uint32_t>(tokens_[n]), config_.embedding_scale,
+                          scratch_.residual + size_t{n} * config_.d_model);
+}
+
+void Decoder::add_to_residual(uint32_t n, float* product, const float* norm) {
+  float* const row = product + size_t{n} * config_.d_model;
+  if (norm) kernels_.rms_norm(row, norm, config_.d_model, config_.rms_epsilon, row);
+  kernels_.add(scratch_.residual + size_t{n} * config_.d_model, row, config_.d_model);
+}
+
+void Decoder::norm_to_input(uint32_t n, uint32_t row, const float* norm) {
+  kernels_.rms_norm(scratch_.residual + size_t{row} * config_.d_model, norm, config_.d_model, config_.rms_epsilon,
+                    scratch_.input + size_t{n} * config_.d_model);
+}
+
+void Decoder::quantize(uint32_t n, const float* x, uint32_t cols) {
+  kernels_.quantize(x + size_t{n} * cols, cols, scratch_.q8 + size_t{n} * cols,
+                    scratch_.scale + size_t{n} * (cols / 32), scratch_.sum16 + size_t{n} * (cols / 16));
+}
+
+Activations Decoder::activations(const float* x, uint32_t cols, uint32_t count) const {
+  return {count, cols, x, scratch_.q8, scratch_.scale, scratch_.sum16};
+}
+
+uint32_t Decoder::grain(const Worker& worker, uint32_t total, uint64_t work) const {
+  const uint64_t for_balance = std::max<uint64_t>(1, total / (worker.count() * kChunksPerWorker));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(kChunkWork / std::max<uint64_t>(1, work), 1, for_balance));
+}
+
+template <typename Body>
+void Decoder::for_each_position(Worker& worker, uint32_t count, Body&& body) {
+  const uint32_t step = grain(worker, count, config_.d_model * kElementWork);
+  worker.for_each_chunk(count, step, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t n = begin; n < end; ++n) body(n);
+  });
+}
+
+}  // namespace leanstream::engine
