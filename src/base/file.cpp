@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,6 +85,12 @@ Status File::read_at(uint64_t offset, std::span<std::byte> out) const {
     done += static_cast<size_t>(n);
   }
   return {};
+}
+
+std::optional<uint64_t> free_disk_bytes(const std::string& path) {
+  struct statvfs st {};
+  if (::statvfs(folder_of(path).c_str(), &st) != 0) return std::nullopt;
+  return uint64_t{st.f_bavail} * st.f_frsize;
 }
 
 Result<AtomicFileWriter> AtomicFileWriter::create(const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,6 +37,10 @@ class File {
   uint64_t size_bytes_ = 0;
 };
 
+// What an unprivileged process may still write to the file system that holds (or would hold) `path`; nothing where the
+// system does not tell.
+std::optional<uint64_t> free_disk_bytes(const std::string& path);
+
 // A file being written that appears under its name only when complete: written to "<path>.tmp-<pid>", fsynced and
 // renamed by commit(). Without commit() nothing is left behind. Single-thread.
 class AtomicFileWriter {
@@ -46,10 +51,10 @@ class AtomicFileWriter {
   AtomicFileWriter& operator=(AtomicFileWriter&&) = delete;
   ~AtomicFileWriter();
 
-  uint64_t offset() const { return offset_; }            // bytes written so far
-  Status write(std::span<const std::byte> bytes);        // kIo at the first failing write (disk full, ...)
-  Status pad_to(uint64_t alignment);                     // zero bytes up to a multiple of `alignment`
-  Status commit();                                       // flush, fsync, rename, fsync the folder
+  uint64_t offset() const { return offset_; }      // bytes written so far
+  Status write(std::span<const std::byte> bytes);  // kIo at the first failing write (disk full, ...)
+  Status pad_to(uint64_t alignment);               // zero bytes up to a multiple of `alignment`
+  Status commit();                                 // flush, fsync, rename, fsync the folder
 
  private:
   AtomicFileWriter(int fd, std::string path, std::string temporary);
