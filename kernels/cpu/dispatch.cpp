@@ -15,6 +15,15 @@ Kernels make_table(const Target& target) {
   table.matmul = matrix.matmul;
   table.dequantize_row = matrix.dequantize_row;
   table.quantize = matrix.quantize;
+  const VectorKernels& vector = vector_kernels(target.vector_level);
+  table.rms_norm = vector.rms_norm;
+  table.add = vector.add;
+  table.glu = vector.glu;
+  table.rope = vector.rope;
+  table.store_kv = vector.store_kv;
+  table.attention = vector.attention;
+  table.argmax = vector.argmax;
+  table.log_sum_exp = vector.log_sum_exp;
   return table;
 }
 

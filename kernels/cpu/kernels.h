@@ -37,19 +37,34 @@ constexpr size_t kv_head_bytes(KvType type, uint32_t head_dim) {
   return type == KvType::kF16 ? size_t{head_dim} * 2 : size_t{head_dim} / 32 * 34;
 }
 
-// One attention task: `n_queries` heads that share a KV head, at one position, over cache rows [begin, end).
+// The most head_dim that attention takes (it keeps its scratch on the stack).
+inline constexpr uint32_t kMaxHeadDim = 2048;
+
+// One attention task: `n_queries` heads that share a KV head, at `n_positions` consecutive positions. Position 0 sees
+// cache rows [begin, end), each further position one row more; with a window, only the last `window` of them.
 struct AttentionTask {
   KvType kv_type = KvType::kF16;
-  uint32_t head_dim = 0;
+  uint32_t head_dim = 0;         // 1 .. kMaxHeadDim, fastest for multiples of 64 up to 256
   uint32_t n_queries = 0;        // query heads of this KV head (GQA group)
-  const float* q = nullptr;      // [n_queries, head_dim], RoPE applied
+  const float* q = nullptr;      // [n_positions, n_queries, head_dim], RoPE applied
   const std::byte* k = nullptr;  // row t at k + t * kv_stride_bytes: kv_head_bytes(kv_type, head_dim) bytes
   const std::byte* v = nullptr;
   size_t kv_stride_bytes = 0;
-  uint32_t begin = 0;            // first cache row seen (sliding windows begin above 0)
-  uint32_t end = 0;              // one past the last, > begin
-  float scale = 1.0f;            // multiplies q.k
-  float* out = nullptr;          // [n_queries, head_dim]
+  uint32_t begin = 0;    // first cache row seen (sliding windows begin above 0)
+  uint32_t end = 0;      // one past the last, > begin
+  float scale = 1.0f;    // multiplies q.k
+  float* out = nullptr;  // [n_positions, n_queries, head_dim]
+
+  // Several positions read and convert each cache row once: 8 to 16 queries a task pay off in prefill. The result of a
+  // position is bit for bit that of a task of its own.
+  uint32_t n_positions = 1;
+  size_t position_stride = 0;  // floats from one position's q to the next's, and from out to out
+  uint32_t window = 0;         // most rows that a position sees; 0: no limit
+
+  constexpr uint32_t first_row(uint32_t position) const {
+    const uint32_t past = end + position;
+    return window != 0 && past > window && past - window > begin ? past - window : begin;
+  }
 };
 
 struct Kernels {
@@ -90,7 +105,8 @@ struct Kernels {
   // Stores one head vector [head_dim] in the cache's form.
   void (*store_kv)(KvType type, const float* x, uint32_t head_dim, std::byte* out);
 
-  // Online-softmax attention in fixed blocks of 32 cache rows counted from row 0: bit-identical however the work is shared out.
+  // Online-softmax attention in fixed blocks of 32 cache rows counted from row 0: bit-identical however the work is
+  // shared out.
   void (*attention)(const AttentionTask& task);
 
   // Smallest index of the largest of x[0..n); n > 0. NaN anywhere gives -1.

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "kernels/cpu/matrix_kernels.h"
+#include "kernels/cpu/vector_kernels.h"
 
 namespace leanstream::kernels {
 
@@ -11,6 +12,7 @@ struct Target {
   const char* name;
   bool (*runs_here)();  // whether this CPU and its operating system run the target
   const MatrixKernels& (*matrix)();
+  VectorLevel vector_level;
 };
 
 // Best first. The last one runs everywhere. CMake picks the file that defines this.

@@ -15,8 +15,8 @@ bool has_dot_product() {
 
 std::span<const Target> targets() {
   static constexpr Target kTargets[] = {
-      {"neon-dotprod", has_dot_product, matrix_kernels_neon},
-      {"portable", [] { return true; }, matrix_kernels_portable},
+      {"neon-dotprod", has_dot_product, matrix_kernels_neon, VectorLevel::kBest},
+      {"portable", [] { return true; }, matrix_kernels_portable, VectorLevel::kSse4},
   };
   return kTargets;
 }

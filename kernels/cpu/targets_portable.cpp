@@ -3,7 +3,7 @@
 namespace leanstream::kernels {
 
 std::span<const Target> targets() {
-  static constexpr Target kTargets[] = {{"portable", [] { return true; }, matrix_kernels_portable}};
+  static constexpr Target kTargets[] = {{"portable", [] { return true; }, matrix_kernels_portable, VectorLevel::kSse4}};
   return kTargets;
 }
 

@@ -17,9 +17,9 @@ bool has_avx512() {
 
 std::span<const Target> targets() {
   static constexpr Target kTargets[] = {
-      {"avx512vnni", has_avx512, matrix_kernels_avx512},
-      {"avx2", has_avx2, matrix_kernels_avx2},
-      {"portable", [] { return true; }, matrix_kernels_portable},
+      {"avx512vnni", has_avx512, matrix_kernels_avx512, VectorLevel::kBest},
+      {"avx2", has_avx2, matrix_kernels_avx2, VectorLevel::kAvx2},
+      {"portable", [] { return true; }, matrix_kernels_portable, VectorLevel::kSse4},
   };
   return kTargets;
 }
