@@ -1,0 +1,177 @@
+#include "runtime/memory_plan.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "base/memory.h"
+#include "base/units.h"
+#include "engine/load_weights.h"
+#include "model/weights.h"
+
+namespace leanstream::runtime {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+// Hash nodes and records that a tokenizer keeps per token and per merge, beside the text itself.
+constexpr uint64_t kTokenRecordBytes = 128;
+
+// What a loading worker reads into before it interleaves rows: this much, or one panel of rows.
+constexpr uint64_t kLeastStagingBytes = kMiB / 2;
+
+// Sampling: a candidate list and a sorted copy, per vocabulary entry.
+constexpr uint64_t kSamplerBytesPerToken = 24;
+
+// A mapping's last huge page may be touched as a whole.
+uint64_t mapped(uint64_t bytes) {
+  return align_up(bytes, MappedMemory::kAlignment);
+}
+
+// glibc: 16 bytes of alignment, 8 of header; short strings live inside the object.
+uint64_t heap_bytes(const std::string& text) {
+  return text.size() < 16 ? 0 : align_up(text.size() + 9, 16);
+}
+
+uint64_t text_bytes(const gguf::StringList& strings) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < strings.size(); ++i) bytes += strings[i].size();
+  return bytes;
+}
+
+uint64_t heap_bytes(const gguf::Array& array) {
+  uint64_t bytes = 8 * (array.unsigneds.capacity() + array.signeds.capacity() + array.floats.capacity()) +
+                   sizeof(size_t) * array.strings.size() + text_bytes(array.strings) +
+                   sizeof(gguf::Array) * array.arrays.capacity();
+  for (const gguf::Array& inner : array.arrays) bytes += heap_bytes(inner);
+  return bytes;
+}
+
+uint64_t heap_bytes(const gguf::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value.value)) return heap_bytes(*text);
+  if (const auto* array = std::get_if<gguf::Array>(&value.value)) return heap_bytes(*array);
+  return 0;
+}
+
+// Look-up tables over the vocabulary: beside its text, hash nodes and per-token records.
+uint64_t tokenizer_bytes(const gguf::Model& file) {
+  uint64_t bytes = 0;
+  for (const char* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges"}) {
+    const gguf::Value* value = file.find(key);
+    const auto* array = value == nullptr ? nullptr : std::get_if<gguf::Array>(&value->value);
+    if (array == nullptr) continue;
+    bytes += array->strings.size() * kTokenRecordBytes + text_bytes(array->strings);
+  }
+  return bytes;
+}
+
+uint64_t staging_bytes(const gguf::Model& file, uint32_t threads) {
+  uint64_t most = kLeastStagingBytes;
+  for (const gguf::TensorInfo& tensor : file.tensors())
+    most = std::max(most, tensor.size_bytes / (tensor.element_count() / tensor.dims[0]) * kPanelRows);
+  return mapped(most * threads);
+}
+
+// Every matrix once; of an embedding that is not also the output, one row.
+uint64_t bytes_per_token(const gguf::Model& file, const model::Config& config) {
+  model::Weights names_only;
+  const bool tied = file.find_tensor("output.weight") == nullptr;
+  uint64_t bytes = 0;
+  for (const model::WeightSlot& slot : model::weight_slots(config, names_only)) {
+    const gguf::TensorInfo* tensor = file.find_tensor(slot.tensor);
+    if (tensor == nullptr) continue;
+    const bool is_table = slot.matrix == &names_only.token_embedding;
+    if (slot.matrix != nullptr && (!is_table || tied)) bytes += tensor->size_bytes;
+    if (is_table) bytes += tensor->size_bytes / slot.rows;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+uint64_t head_bytes(const gguf::Model& file) {
+  constexpr uint64_t kIndexNodeBytes = 96;  // a std::map node with its key
+  uint64_t bytes = tokenizer_bytes(file);
+  for (const auto& [key, value] : file.metadata())
+    bytes += sizeof(std::pair<std::string, gguf::Value>) + kIndexNodeBytes + 2 * heap_bytes(key) + heap_bytes(value);
+  for (const gguf::TensorInfo& tensor : file.tensors())
+    bytes += sizeof tensor + kIndexNodeBytes + 2 * heap_bytes(tensor.name) + 8 * tensor.dims.capacity() + 16;
+  return bytes;
+}
+
+Result<ModelNeeds> model_needs(const gguf::Model& file, const model::Config& config, uint32_t threads) {
+  const Result<uint64_t> weights_bytes = engine::resident_weight_bytes(file, config);
+  if (!weights_bytes.ok()) return weights_bytes.status();
+  ModelNeeds needs;
+  needs.threads = threads;
+  needs.weights_bytes = mapped(*weights_bytes);
+  needs.head_bytes = head_bytes(file);
+  needs.staging_bytes = staging_bytes(file, threads);
+  needs.bytes_per_token = bytes_per_token(file, config);
+  return needs;
+}
+
+engine::DecoderParams decoder_params(const SessionShape& shape) {
+  engine::DecoderParams params;
+  params.context = shape.context;
+  params.kv_type = shape.kv_type;
+  params.max_batch = std::min(shape.context, engine::kPromptChunk);
+  params.max_logits = shape.max_logits;
+  return params;
+}
+
+SessionNeeds session_needs(const model::Config& config, const SessionShape& shape, uint32_t threads) {
+  const engine::DecoderParams params = decoder_params(shape);
+  SessionNeeds needs;
+  needs.kv_bytes = mapped(engine::Decoder::kv_bytes(config, params));
+  needs.buffers_bytes = mapped(engine::Decoder::scratch_bytes(config, params, threads)) +
+                        config.n_vocab * kSamplerBytesPerToken + shape.context * sizeof(int32_t);
+  return needs;
+}
+
+uint64_t MemoryPlan::least_budget_bytes() const {
+  return align_up(total_bytes() + kMiB, kMiB);
+}
+
+Status MemoryPlan::refusal(const std::string& what) const {
+  return out_of_budget(
+      "cannot " + what + ": it takes " + format_bytes(total_bytes()) + " (weights " + format_bytes(weights_bytes) +
+      ", KV cache " + format_bytes(kv_bytes) + " for " + std::to_string(context) + " positions, buffers " +
+      format_bytes(buffers_bytes) + ", held already " + format_bytes(fixed_bytes) + ") and the budget is " +
+      format_bytes(budget_bytes) + "; the least that works is " + std::to_string(least_budget_bytes() / kMiB) + "M (" +
+      std::to_string(least_budget_bytes()) + " bytes)");
+}
+
+MemoryPlan plan_memory(const model::Config& config, const ModelNeeds& needs, const SessionShape& shape,
+                       uint64_t budget_bytes, uint64_t held_bytes) {
+  const auto plan_for = [&](uint32_t context) {
+    SessionShape sized = shape;
+    sized.context = context;
+    const SessionNeeds session = session_needs(config, sized, needs.threads);
+    MemoryPlan plan;
+    plan.weights_bytes = needs.weights_bytes;
+    plan.kv_bytes = session.kv_bytes;
+    plan.buffers_bytes = needs.head_bytes + std::max(session.buffers_bytes, needs.staging_bytes);
+    plan.fixed_bytes = held_bytes;
+    plan.budget_bytes = budget_bytes;
+    plan.context = context;
+    plan.bytes_per_token = needs.bytes_per_token;
+    return plan;
+  };
+  if (shape.context != 0) return plan_for(shape.context);
+
+  const uint32_t most = std::min(config.context_length, kDefaultContext);
+  MemoryPlan plan = plan_for(most);
+  if (plan.fits() || most <= kContextStep) return plan;
+  // Memory grows with the context, so the largest step that fits is found by halving. `low` is the answer's floor.
+  uint32_t low = 1, high = (most - 1) / kContextStep;  // in steps; high is below `most`
+  while (low < high) {
+    const uint32_t middle = low + (high - low + 1) / 2;
+    if (plan_for(middle * kContextStep).fits())
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return plan_for(low * kContextStep);
+}
+
+}  // namespace leanstream::runtime
