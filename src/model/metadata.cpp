@@ -8,12 +8,12 @@ namespace {
 // The one value of an array of equal integers; kUnsupported when they differ.
 Result<uint64_t> uniform_value(const gguf::Array& array, const std::string& key) {
   const auto uniform = [&](const auto& values) -> Result<uint64_t> {
-    if (values.empty()) return malformed("cannot read the model's shape: key '" + key + "' is an empty array");
     if (values.front() < 0) return malformed("cannot read the model's shape: key '" + key + "' is negative");
     if (!std::all_of(values.begin(), values.end(), [&](auto v) { return v == values.front(); }))
       return unsupported("cannot run this model: key '" + key + "' differs from layer to layer");
     return static_cast<uint64_t>(values.front());
   };
+  if (array.size() == 0) return malformed("cannot read the model's shape: key '" + key + "' is an empty array");
   if (!array.unsigneds.empty()) return uniform(array.unsigneds);
   if (!array.signeds.empty()) return uniform(array.signeds);
   return malformed("cannot read the model's shape: key '" + key + "' is an array of " +
