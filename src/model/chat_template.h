@@ -15,22 +15,58 @@ struct ChatMessage {
 };
 
 // Lays a conversation out as one of the common families does, recognised from the Jinja text in
-// tokenizer.chat_template. The Jinja itself is not run. A value type.
+// tokenizer.chat_template. The Jinja itself is not run: what is written around each role's text is known per family,
+// and small variations (spaces, trimming, a default system message) are looked up in the text. A value type.
 class ChatTemplate {
  public:
-  // nullopt when the template is of no family we know.
-  static std::optional<ChatTemplate> recognise(std::string_view jinja);
+  // nullopt when the template is of no family we know. bos and eos: the texts of those tokens, which some families
+  // write between turns.
+  static std::optional<ChatTemplate> recognise(std::string_view jinja, std::string_view bos = "<s>",
+                                               std::string_view eos = "</s>");
 
-  const char* family() const;  // "chatml", "llama2", "llama3", "mistral", "gemma"
+  // "chatml", "llama2", "llama3", "mistral", "mistral-v1", "mistral-v3", "mistral-v3-tekken", "mistral-v7",
+  // "mistral-v7-tekken", "gemma", "phi3", "phi4", "zephyr", "deepseek-r1"
+  const char* family() const { return family_; }
 
   // The text, without the BOS that tokenizing adds. add_reply_start opens the assistant's turn at the end.
-  // Errors: kInvalidArgument for a role the family does not have, or roles that do not alternate where they must.
+  // Errors: kInvalidArgument for a role the family does not have, a system message that is not the first, or roles that
+  // do not alternate where they must.
   Result<std::string> format(std::span<const ChatMessage> messages, bool add_reply_start) const;
 
  private:
-  enum class Family;
-  explicit ChatTemplate(Family family) : family_(family) {}
-  Family family_;
+  // What stands before and after the text of one role.
+  struct Frame {
+    std::string before;
+    std::string after;
+  };
+  enum class SystemPlace {
+    kOwnTurn,        // a turn like the others
+    kFirstUserTurn,  // inside the first user turn, before the user's text
+    kLastUserTurn,
+  };
+
+  ChatTemplate() = default;
+  bool use_chatml(std::string_view jinja);
+  bool use_llama3(std::string_view jinja);
+  bool use_mistral(std::string_view jinja, const std::string& eos);
+  bool use_llama2(std::string_view jinja, const std::string& bos, const std::string& eos);
+  bool use_gemma();
+  bool use_deepseek_r1(std::string_view jinja);
+  bool use_named_roles(std::string_view jinja, const std::string& eos);
+
+  Status check_roles(std::span<const ChatMessage> messages) const;
+  std::string_view shown_content(const ChatMessage& message) const;
+
+  const char* family_ = "";
+  std::string bos_;
+  Frame system_, user_, assistant_;
+  std::string reply_start_;
+  std::string default_system_;  // used when the first message is not the system's; "" = none
+  SystemPlace system_place_ = SystemPlace::kOwnTurn;
+  bool writes_empty_system_ = false;  // the system turn is there even when nobody wrote one
+  bool trims_ = false;                // white space around contents goes
+  bool drops_thoughts_ = false;       // an assistant's text up to "</think>" is not repeated
+  bool must_alternate_ = false;
 };
 
 }  // namespace leanstream::model

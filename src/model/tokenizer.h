@@ -17,8 +17,8 @@ using Token = int32_t;
 // the pre-tokenizer that tokenizer.ggml.pre names). Immutable, thread-safe.
 class Tokenizer {
  public:
-  // Errors: kUnsupported for another tokenizer.ggml.model or an unknown tokenizer.ggml.pre, by name; kMalformed for missing
-  // or mistyped arrays, or arrays of unequal length.
+  // Errors: kUnsupported for another tokenizer.ggml.model or an unknown tokenizer.ggml.pre, by name; kMalformed for
+  // missing or mistyped arrays, or arrays of unequal length.
   static Result<std::unique_ptr<Tokenizer>> from_gguf(const gguf::Model& file);
 
   virtual ~Tokenizer() = default;
