@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "leanstream/leanstream.h"
+
+namespace leanstream::cli {
+
+// Everything that is told about a run when it is over.
+struct RunFigures {
+  leanstream_stats stats;
+  leanstream_runtime_info runtime;
+  leanstream_stop_reason reason;
+};
+
+Result<RunFigures> collect_figures(const leanstream_runtime& runtime, const leanstream_session& session,
+                                   leanstream_stop_reason reason);
+
+// Some lines on standard error.
+void log_timings(const RunFigures& figures);
+
+// One object with the keys that docs/cli.md lists, and a newline.
+std::string stats_json(const RunFigures& figures);
+
+// Appears under its name only when complete. A path that is no regular file (/dev/stdout, a pipe) is written to as it
+// is. Errors: kIo.
+Status write_file(const std::string& path, const std::string& contents);
+
+}  // namespace leanstream::cli
