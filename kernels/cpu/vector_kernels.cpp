@@ -220,8 +220,8 @@ inline constexpr VectorKernels kVectorKernels = {rms_norm, add, glu, rope, store
 }  // namespace HWY_NAMESPACE
 
 template <>
-const VectorKernels* vector_table<HWY_TARGET>() {
-  return &HWY_NAMESPACE::kVectorKernels;
+VectorTable vector_table<HWY_TARGET>() {
+  return {HWY_TARGET, hwy::TargetName(HWY_TARGET), &HWY_NAMESPACE::kVectorKernels};
 }
 
 }  // namespace leanstream::kernels
@@ -231,21 +231,38 @@ HWY_AFTER_NAMESPACE();
 namespace leanstream::kernels {
 namespace {
 
-// Highway gives better targets of an architecture lower bits.
+// Highway gives the better targets of an architecture the lower bits.
 template <size_t... kBit>
-const VectorKernels* first_table(int64_t allowed, std::index_sequence<kBit...>) {
-  const VectorKernels* table = nullptr;
-  ((table = table == nullptr && (allowed >> kBit & 1) != 0 ? vector_table<int64_t{1} << kBit>() : table), ...);
-  return table;
+std::vector<VectorTable> runnable_tables(std::index_sequence<kBit...>) {
+  std::vector<VectorTable> tables;
+  for (const VectorTable& table : {vector_table<int64_t{1} << kBit>()...})
+    if (table.kernels != nullptr && (hwy::SupportedTargets() & table.target) != 0) tables.push_back(table);
+  return tables;
+}
+
+int64_t best_target_within(VectorLevel level) {
+  switch (level) {
+    case VectorLevel::kSse4:
+      return HWY_SSE4;
+    case VectorLevel::kAvx2:
+      return HWY_AVX2;
+    case VectorLevel::kBest:
+      return 1;
+  }
+  return 1;
 }
 
 }  // namespace
 
+std::vector<VectorTable> vector_tables() {
+  return runnable_tables(std::make_index_sequence<63>());
+}
+
 const VectorKernels& vector_kernels(VectorLevel level) {
-  int64_t allowed = static_cast<int64_t>(hwy::SupportedTargets());
-  if (level == VectorLevel::kSse4) allowed &= ~(static_cast<int64_t>(HWY_SSE4) - 1);
-  if (level == VectorLevel::kAvx2) allowed &= ~(static_cast<int64_t>(HWY_AVX2) - 1);
-  return *first_table(allowed, std::make_index_sequence<63>());
+  const std::vector<VectorTable> tables = vector_tables();
+  for (const VectorTable& table : tables)
+    if (table.target >= best_target_within(level)) return *table.kernels;
+  return *tables.back().kernels;
 }
 
 }  // namespace leanstream::kernels
