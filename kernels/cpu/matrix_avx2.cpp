@@ -1,10 +1,10 @@
-#include "kernels/cpu/matrix_kernels.h"
+#include "kernels/cpu/matrix_impl.h"
+#include "kernels/cpu/simd_avx2.h"
 
 namespace leanstream::kernels {
 
 const MatrixKernels& matrix_kernels_avx2() {
-  static constexpr MatrixKernels kKernels{};
-  return kKernels;
+  return MatrixImpl<Avx2>::kKernels;
 }
 
 }  // namespace leanstream::kernels
