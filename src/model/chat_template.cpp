@@ -1,5 +1,7 @@
 #include "model/chat_template.h"
 
+#include <algorithm>
+
 namespace leanstream::model {
 namespace {
 
@@ -28,6 +30,36 @@ std::string unescape(std::string_view literal) {
   return text;
 }
 
+// The string literal that `jinja` begins with, where the expression is nothing but that literal; else "".
+std::string leading_literal(std::string_view jinja) {
+  if (jinja.empty() || (jinja[0] != '\'' && jinja[0] != '"')) return {};
+  size_t end = 1;
+  while (end < jinja.size() && jinja[end] != jinja[0]) end += jinja[end] == '\\' ? 2 : 1;
+  if (end >= jinja.size()) return {};
+  const std::string_view behind = trim(jinja.substr(end + 1, 8));
+  const bool alone =
+      behind.starts_with("}}") || behind.starts_with("-}}") || behind.starts_with("%}") || behind.starts_with("-%}");
+  return alone ? unescape(jinja.substr(1, end - 1)) : std::string();
+}
+
+// The literal assigned after the first `marker`, or "".
+std::string assigned_literal(std::string_view jinja, std::string_view marker) {
+  const size_t at = jinja.find(marker);
+  return at == std::string_view::npos ? std::string() : leading_literal(jinja.substr(at + marker.size()));
+}
+
+// What the template writes where add_generation_prompt asks for it; "" where that is no plain literal.
+std::string generation_prompt(std::string_view jinja) {
+  const size_t at = jinja.rfind("add_generation_prompt");
+  if (at == std::string_view::npos) return {};
+  const size_t open = jinja.find("{{", at);
+  if (open == std::string_view::npos) return {};
+  std::string_view expression = jinja.substr(open + 2);
+  if (expression.starts_with('-')) expression.remove_prefix(1);
+  const size_t begin = expression.find_first_not_of(" \n");
+  return begin == std::string_view::npos ? std::string() : leading_literal(expression.substr(begin));
+}
+
 // The system message that a template writes of itself: what stands between `before` and `after` inside one string
 // literal. "" where there is none.
 std::string find_default_system(std::string_view jinja, std::string_view before, std::string_view after) {
@@ -54,7 +86,9 @@ std::optional<ChatTemplate> ChatTemplate::recognise(std::string_view jinja, std:
   ChatTemplate result;
   result.bos_ = bos;
   result.must_alternate_ = contains(jinja, "must alternate");
-  result.drops_thoughts_ = contains(jinja, "</think>");
+  result.drops_thoughts_ = contains(jinja, "split('</think>')");
+  result.trims_after_thoughts_ = contains(jinja, "lstrip('\\n')");
+  result.trims_replies_ = contains(jinja, "trim + eos_token");
   const std::string eos_text(eos);
   bool known = false;
   if (contains(jinja, "<|im_start|>")) {
@@ -66,11 +100,14 @@ std::optional<ChatTemplate> ChatTemplate::recognise(std::string_view jinja, std:
   } else if (contains(jinja, "<start_of_turn>")) {
     known = result.use_gemma();
   } else if (contains(jinja, "<｜Assistant｜>")) {
-    known = result.use_deepseek_r1(jinja);
+    known = result.use_deepseek_r1();
   } else {
     known = result.use_named_roles(jinja, eos_text);
   }
   if (!known) return std::nullopt;
+  // Reasoning models open the reply with more than the role, "<think>" for one.
+  const std::string prompt = generation_prompt(jinja);
+  if (!result.reply_start_.empty() && prompt.starts_with(result.reply_start_)) result.reply_start_ = prompt;
   return result;
 }
 
@@ -115,6 +152,7 @@ bool ChatTemplate::use_mistral(std::string_view jinja, const std::string& eos) {
     system_ = {"[SYSTEM_PROMPT]" + space, "[/SYSTEM_PROMPT]"};
     user_ = {"[INST]" + space, "[/INST]"};
     assistant_ = {space, eos};
+    default_system_ = assigned_literal(jinja, "default_system_message = ");
     return true;
   }
   system_ = {"", "\n\n"};
@@ -145,6 +183,11 @@ bool ChatTemplate::use_llama2(std::string_view jinja, const std::string& bos, co
   if (contains(jinja, "eos_token + ' '")) assistant_.after = eos + " ";
   system_ = llama2 ? Frame{"<<SYS>>\n", "\n<</SYS>>\n\n"} : Frame{"", "\n\n"};
   system_place_ = SystemPlace::kFirstUserTurn;
+  // "elif USE_DEFAULT_PROMPT == true", with the flag filled in when the template was made.
+  const size_t default_on = jinja.find("true == true");
+  if (default_on != std::string_view::npos) {
+    default_system_ = assigned_literal(jinja.substr(default_on), "system_message = ");
+  }
   trims_ = contains(jinja, ".strip()");
   return true;
 }
@@ -160,12 +203,12 @@ bool ChatTemplate::use_gemma() {
   return true;
 }
 
-bool ChatTemplate::use_deepseek_r1(std::string_view jinja) {
+bool ChatTemplate::use_deepseek_r1() {
+  if (!drops_thoughts_) return false;  // DeepSeek V3 and later write </think> themselves
   family_ = "deepseek-r1";
   user_ = {"<｜User｜>", ""};
   assistant_ = {"<｜Assistant｜>", "<｜end▁of▁sentence｜>"};
   reply_start_ = assistant_.before;
-  if (contains(jinja, "<｜Assistant｜><think>\\n")) reply_start_ += "<think>\n";
   return true;
 }
 
@@ -220,7 +263,8 @@ Result<std::string> ChatTemplate::format(std::span<const ChatMessage> messages, 
     text += frame.after;
   }
   if (add_reply_start) text += reply_start_;
-  if (!bos_.empty() && text.starts_with(bos_)) text.erase(0, bos_.size());  // tokenizing adds it
+  // Where every user turn begins with BOS, tokenizing adds the first.
+  if (!bos_.empty() && user_.before.starts_with(bos_) && text.starts_with(bos_)) text.erase(0, bos_.size());
   return text;
 }
 
@@ -251,10 +295,10 @@ std::string_view ChatTemplate::shown_content(const ChatMessage& message) const {
     const size_t end = content.rfind(kEnd);
     if (end != std::string_view::npos) {
       content.remove_prefix(end + kEnd.size());
-      content.remove_prefix(std::min(content.find_first_not_of('\n'), content.size()));
+      if (trims_after_thoughts_) content.remove_prefix(std::min(content.find_first_not_of('\n'), content.size()));
     }
   }
-  return trims_ ? trim(content) : content;
+  return trims_ || (trims_replies_ && message.role == "assistant") ? trim(content) : content;
 }
 
 }  // namespace leanstream::model

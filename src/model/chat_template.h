@@ -51,7 +51,7 @@ class ChatTemplate {
   bool use_mistral(std::string_view jinja, const std::string& eos);
   bool use_llama2(std::string_view jinja, const std::string& bos, const std::string& eos);
   bool use_gemma();
-  bool use_deepseek_r1(std::string_view jinja);
+  bool use_deepseek_r1();
   bool use_named_roles(std::string_view jinja, const std::string& eos);
 
   Status check_roles(std::span<const ChatMessage> messages) const;
@@ -63,9 +63,11 @@ class ChatTemplate {
   std::string reply_start_;
   std::string default_system_;  // used when the first message is not the system's; "" = none
   SystemPlace system_place_ = SystemPlace::kOwnTurn;
-  bool writes_empty_system_ = false;  // the system turn is there even when nobody wrote one
-  bool trims_ = false;                // white space around contents goes
-  bool drops_thoughts_ = false;       // an assistant's text up to "</think>" is not repeated
+  bool writes_empty_system_ = false;   // the system turn is there even when nobody wrote one
+  bool trims_ = false;                 // white space around contents goes
+  bool trims_replies_ = false;         // around the assistant's
+  bool drops_thoughts_ = false;        // an assistant's text up to "</think>" is not repeated
+  bool trims_after_thoughts_ = false;  // line breaks after it
   bool must_alternate_ = false;
 };
 

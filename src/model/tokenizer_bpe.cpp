@@ -28,8 +28,10 @@ class ByteAlphabet {
 };
 constexpr ByteAlphabet kAlphabet;
 
-// The bytes that a text of the alphabet stands for; a character outside it stands for itself.
-void append_decoded(std::string_view text, std::string* out) {
+// The bytes that a text of the alphabet stands for. A character outside it stands for itself, and makes the result
+// false.
+bool append_decoded(std::string_view text, std::string* out) {
+  bool all_known = true;
   while (!text.empty()) {
     const Utf8Head head = utf8_head(text);
     const auto at = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(text[i])); };
@@ -41,9 +43,11 @@ void append_decoded(std::string_view text, std::string* out) {
       out->push_back(static_cast<char>(byte));
     } else {
       *out += text.substr(0, head.size);
+      all_known = false;
     }
     text.remove_prefix(head.size);
   }
+  return all_known;
 }
 
 // Ids for texts: the vocabulary's tokens, and new ones for what it lacks.

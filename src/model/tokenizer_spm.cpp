@@ -22,6 +22,12 @@ void append_with_spaces(std::string_view text, std::string* out) {
   }
 }
 
+// A plain space in the file's text is not the mark for one: no text, once normalised, holds it.
+bool append_decoded(std::string_view text, std::string* out) {
+  append_with_spaces(text, out);
+  return text.find(' ') == std::string_view::npos;
+}
+
 // Orders like `score` from best to worst: the IEEE bits, made monotonic, upside down.
 uint32_t merge_cost(float score) {
   const uint32_t bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 and 0 are one score
@@ -84,7 +90,7 @@ class SpmTokenizer::Encoder final : public TextEncoder {
 };
 
 Result<std::unique_ptr<Tokenizer>> SpmTokenizer::from_gguf(const gguf::Model& file) {
-  Result<Vocabulary> vocabulary = Vocabulary::from_gguf(file, append_with_spaces, true);
+  Result<Vocabulary> vocabulary = Vocabulary::from_gguf(file, append_decoded, true);
   if (!vocabulary.ok()) return vocabulary.status();
   const Result<Traits> traits = read_traits(file, {.adds_bos = true, .adds_eos = false, .adds_space_prefix = true});
   if (!traits.ok()) return traits.status();

@@ -45,7 +45,8 @@ int parse_byte_token(std::string_view text) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-bool mergeable(TokenType type) {
+// Made from text by merging; all others are recognised as they stand, or are bytes.
+bool is_ordinary(TokenType type) {
   return type == TokenType::kNormal || type == TokenType::kUndefined || type == TokenType::kUnused;
 }
 
@@ -53,15 +54,33 @@ bool mergeable(TokenType type) {
 
 Result<Vocabulary> Vocabulary::from_gguf(const gguf::Model& file, Decode decode, bool needs_scores) {
   Vocabulary vocabulary;
-  if (Status status = vocabulary.read_tokens(file, decode, needs_scores); !status.ok()) return status;
+  std::vector<bool> findable;
+  if (Status status = vocabulary.read_tokens(file, decode, &findable); !status.ok()) return status;
+  if (needs_scores) {
+    if (Status status = vocabulary.read_scores(file, vocabulary.size()); !status.ok()) return status;
+  }
   if (Status status = vocabulary.read_special_ids(file); !status.ok()) return status;
-  vocabulary.mark_end_tokens();
-  vocabulary.build_table();
+  vocabulary.mark_end_tokens(&findable);
+  vocabulary.build_table(findable);
   vocabulary.choose_spelling();
   return vocabulary;
 }
 
-Status Vocabulary::read_tokens(const gguf::Model& file, Decode decode, bool needs_scores) {
+Status Vocabulary::read_scores(const gguf::Model& file, size_t n_tokens) {
+  const Result<const Array*> scores = required_array(file, "tokenizer.ggml.scores", ValueType::kFloat32);
+  if (!scores.ok()) return scores.status();
+  const std::vector<double>& values = (*scores)->floats;
+  if (values.size() != n_tokens) return unequal("tokenizer.ggml.scores", values.size(), n_tokens);
+  const auto nan = std::find_if(values.begin(), values.end(), [](double s) { return std::isnan(s); });
+  if (nan != values.end()) {
+    return malformed("reading the vocabulary: tokenizer.ggml.scores: element " + std::to_string(nan - values.begin()) +
+                     " is not a number");
+  }
+  scores_.assign(values.begin(), values.end());
+  return {};
+}
+
+Status Vocabulary::read_tokens(const gguf::Model& file, Decode decode, std::vector<bool>* findable) {
   const Result<const Array*> tokens = required_array(file, "tokenizer.ggml.tokens", ValueType::kString);
   if (!tokens.ok()) return tokens.status();
   const Result<const Array*> types = required_array(file, "tokenizer.ggml.token_type", ValueType::kInt32);
@@ -72,19 +91,6 @@ Status Vocabulary::read_tokens(const gguf::Model& file, Decode decode, bool need
   }
   if ((*types)->signeds.size() != texts.size()) {
     return unequal("tokenizer.ggml.token_type", (*types)->signeds.size(), texts.size());
-  }
-  if (needs_scores) {
-    const Result<const Array*> scores = required_array(file, "tokenizer.ggml.scores", ValueType::kFloat32);
-    if (!scores.ok()) return scores.status();
-    if ((*scores)->floats.size() != texts.size()) {
-      return unequal("tokenizer.ggml.scores", (*scores)->floats.size(), texts.size());
-    }
-    scores_.assign((*scores)->floats.begin(), (*scores)->floats.end());
-    const auto nan = std::find_if(scores_.begin(), scores_.end(), [](float s) { return std::isnan(s); });
-    if (nan != scores_.end()) {
-      return malformed("reading the vocabulary: tokenizer.ggml.scores: element " +
-                       std::to_string(nan - scores_.begin()) + " is not a number");
-    }
   }
 
   byte_tokens_.fill(-1);
@@ -106,11 +112,10 @@ Status Vocabulary::read_tokens(const gguf::Model& file, Decode decode, bool need
       }
       blob_.push_back(static_cast<char>(byte));
       if (byte_tokens_[static_cast<size_t>(byte)] < 0) byte_tokens_[static_cast<size_t>(byte)] = static_cast<Token>(i);
-    } else if (mergeable(types_[i])) {
-      decode(texts[i], &blob_);
-    } else {
-      blob_ += texts[i];
     }
+    const bool ordinary = is_ordinary(types_[i]);
+    if (!ordinary && types_[i] != TokenType::kByte) blob_ += texts[i];
+    findable->push_back(ordinary && decode(texts[i], &blob_));
     if (blob_.size() > std::numeric_limits<uint32_t>::max()) {
       return malformed("reading the vocabulary: tokenizer.ggml.tokens: more than 4 GiB of text");
     }
@@ -146,7 +151,7 @@ Status Vocabulary::read_special_ids(const gguf::Model& file) {
   return {};
 }
 
-void Vocabulary::mark_end_tokens() {
+void Vocabulary::mark_end_tokens(std::vector<bool>* findable) {
   const auto among = [](const auto& texts, std::string_view text) {
     return std::find(std::begin(texts), std::end(texts), text) != std::end(texts);
   };
@@ -156,6 +161,7 @@ void Vocabulary::mark_end_tokens() {
     TokenType& type = types_[static_cast<size_t>(id)];
     if (among(kEndTexts, text)) {
       type = TokenType::kControl;
+      (*findable)[static_cast<size_t>(id)] = false;
     } else if (type != TokenType::kControl || !among(kEndTextsOfControls, text)) {
       continue;
     }
@@ -165,13 +171,13 @@ void Vocabulary::mark_end_tokens() {
   end_tokens_.erase(std::unique(end_tokens_.begin(), end_tokens_.end()), end_tokens_.end());
 }
 
-void Vocabulary::build_table() {
+void Vocabulary::build_table(const std::vector<bool>& findable) {
   size_t slots = 16;
   while (slots < size() + size() / 2) slots *= 2;
   table_.assign(slots, -1);
   for (Token id = 0; id < static_cast<Token>(size()); ++id) {
     const std::string_view text = bytes(id);
-    if (!mergeable(type(id)) || text.empty()) continue;
+    if (!findable[static_cast<size_t>(id)] || text.empty()) continue;
     longest_ = std::max(longest_, text.size());
     size_t slot = std::hash<std::string_view>{}(text) & (slots - 1);
     while (table_[slot] >= 0 && bytes(table_[slot]) != text) slot = (slot + 1) & (slots - 1);

@@ -27,8 +27,9 @@ enum class TokenType : uint8_t {
 // all bytes and a hash table of ids finds them: about 20 bytes a token besides its text. Immutable.
 class Vocabulary {
  public:
-  // Appends the bytes that a normal token's text stands for.
-  using Decode = void (*)(std::string_view text, std::string* bytes);
+  // Appends the bytes that a normal token's text stands for. False where no text can become that token, because its own
+  // is not in the form of the vocabulary's kind.
+  using Decode = bool (*)(std::string_view text, std::string* bytes);
 
   // Errors: kMalformed for missing, mistyped or unequal arrays, a byte token that is not <0xHH>, a special id that is
   // out of range.
@@ -60,10 +61,12 @@ class Vocabulary {
 
  private:
   Vocabulary() = default;
-  Status read_tokens(const gguf::Model& file, Decode decode, bool needs_scores);
+  Status read_scores(const gguf::Model& file, size_t n_tokens);
+  // *findable: what find() may return, by id.
+  Status read_tokens(const gguf::Model& file, Decode decode, std::vector<bool>* findable);
   Status read_special_ids(const gguf::Model& file);
-  void mark_end_tokens();
-  void build_table();
+  void mark_end_tokens(std::vector<bool>* findable);
+  void build_table(const std::vector<bool>& findable);
   void choose_spelling();
 
   std::string blob_;

@@ -99,7 +99,11 @@ Status OpenModel::open_vocabulary() {
   tokenizer_ = *std::move(tokenizer);
   const Result<std::optional<std::string>> jinja = file_.find_string("tokenizer.chat_template");
   if (!jinja.ok()) return jinja.status();
-  if (*jinja) chat_template_ = model::ChatTemplate::recognise(**jinja);
+  const auto text_of = [&](model::Token id) { return id < 0 ? std::string() : tokenizer_->piece(id, true); };
+  if (*jinja) {
+    chat_template_ =
+        model::ChatTemplate::recognise(**jinja, text_of(tokenizer_->bos()), text_of(tokenizer_->eos()));
+  }
   return {};
 }
 
