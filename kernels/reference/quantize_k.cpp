@@ -11,8 +11,13 @@ namespace {
 constexpr int kElements = 256;
 constexpr int kMaxGroups = 16;
 
-int round_to(float value, int least, int greatest) {
-  return std::clamp(static_cast<int>(std::lrint(value)), least, greatest);
+// To the nearest whole number, ties to even, within bounds: adding 1.5 * 2^23 leaves no bits for a fraction.
+float rounded(float value, float least, float greatest) {
+  constexpr float kNoFraction = 0x1.8p23f;
+  return std::min(std::max(value, least), greatest) + kNoFraction - kNoFraction;
+}
+int8_t rounded_int(float value, int least, int greatest) {
+  return static_cast<int8_t>(rounded(value, static_cast<float>(least), static_cast<float>(greatest)));
 }
 
 float rounded_to_half(float value) {
@@ -27,14 +32,13 @@ struct Affine {
 };
 
 // The scale and min of least squared error for fixed q: the line through the points (q, x), kept at min >= 0.
-Affine line_through(const float* x, const int* q, int n) {
+Affine line_through(const float* x, const float* q, int n) {
   float sum_q = 0.0f, sum_qq = 0.0f, sum_x = 0.0f, sum_qx = 0.0f;
   for (int i = 0; i < n; ++i) {
-    const float qi = static_cast<float>(q[i]);
-    sum_q += qi;
-    sum_qq += qi * qi;
+    sum_q += q[i];
+    sum_qq += q[i] * q[i];
     sum_x += x[i];
-    sum_qx += qi * x[i];
+    sum_qx += q[i] * x[i];
   }
   const float determinant = static_cast<float>(n) * sum_qq - sum_q * sum_q;
   if (determinant > 0.0f) {
@@ -45,10 +49,10 @@ Affine line_through(const float* x, const int* q, int n) {
   return {sum_qq > 0.0f ? std::max(sum_qx / sum_qq, 0.0f) : 0.0f, 0.0f};
 }
 
-float squared_error(const float* x, const int* q, int n, Affine fit) {
+float squared_error(const float* x, const float* q, int n, Affine fit) {
   float sum = 0.0f;
   for (int i = 0; i < n; ++i) {
-    const float error = fit.scale * static_cast<float>(q[i]) - fit.min - x[i];
+    const float error = fit.scale * q[i] - fit.min - x[i];
     sum += error * error;
   }
   return sum;
@@ -64,10 +68,11 @@ Affine fit_affine(const float* x, int n, int q_max) {
 
   Affine best{range / static_cast<float>(q_max), -begin};
   float best_error = INFINITY;
-  int q[32];
+  const float greatest_q = static_cast<float>(q_max);
+  float q[32];
   for (int step = -8; step <= 8; ++step) {
-    const float inverse = (static_cast<float>(q_max) + 0.1f * static_cast<float>(step)) / range;
-    for (int i = 0; i < n; ++i) q[i] = round_to(inverse * (x[i] - begin), 0, q_max);
+    const float inverse = (greatest_q + 0.1f * static_cast<float>(step)) / range;
+    for (int i = 0; i < n; ++i) q[i] = rounded(inverse * (x[i] - begin), 0.0f, greatest_q);
     const Affine fit = line_through(x, q, n);
     const float error = squared_error(x, q, n, fit);
     if (error >= best_error) continue;
@@ -90,13 +95,13 @@ Block fit_affine_block(const float* x, int group, int q_max, int scale_max) {
   block.d = rounded_to_half(max_scale / static_cast<float>(scale_max));
   block.dmin = rounded_to_half(max_min / static_cast<float>(scale_max));
   for (int g = 0; g < n_groups; ++g) {
-    if (block.d > 0.0f) block.scale[g] = static_cast<int8_t>(round_to(fits[g].scale / block.d, 0, scale_max));
-    if (block.dmin > 0.0f) block.min[g] = static_cast<int8_t>(round_to(fits[g].min / block.dmin, 0, scale_max));
+    if (block.d > 0.0f) block.scale[g] = rounded_int(fits[g].scale / block.d, 0, scale_max);
+    if (block.dmin > 0.0f) block.min[g] = rounded_int(fits[g].min / block.dmin, 0, scale_max);
     const float scale = block.d * static_cast<float>(block.scale[g]);
     const float min = block.dmin * static_cast<float>(block.min[g]);
     if (scale == 0.0f) continue;
     for (int i = g * group; i < (g + 1) * group; ++i) {
-      block.q[i] = static_cast<int8_t>(round_to((x[i] + min) / scale, 0, q_max));
+      block.q[i] = rounded_int((x[i] + min) / scale, 0, q_max);
     }
   }
   return block;
@@ -108,12 +113,13 @@ Block fit_affine_block(const float* x, int group, int q_max, int scale_max) {
 float fit_scale(const float* x, int n, int levels) {
   const float extreme = *std::max_element(x, x + n, [](float a, float b) { return std::abs(a) < std::abs(b); });
   if (extreme == 0.0f) return 0.0f;
+  const float least_q = static_cast<float>(-levels), greatest_q = static_cast<float>(levels - 1);
   float best_scale = 0.0f, best_gain = -1.0f;
   for (int step = -9; step <= 9; ++step) {
-    const float inverse = -(static_cast<float>(levels) + 0.1f * static_cast<float>(step)) / extreme;
+    const float inverse = (least_q - 0.1f * static_cast<float>(step)) / extreme;
     float sum_qx = 0.0f, sum_qq = 0.0f;
     for (int i = 0; i < n; ++i) {
-      const float q = static_cast<float>(round_to(inverse * x[i], -levels, levels - 1));
+      const float q = rounded(inverse * x[i], least_q, greatest_q);
       sum_qx += q * x[i];
       sum_qq += q * q;
     }
@@ -137,11 +143,11 @@ Block fit_signed_block(const float* x, int levels, int scale_levels) {
   block.d = rounded_to_half(extreme / static_cast<float>(-scale_levels));
   if (block.d == 0.0f) return block;
   for (int g = 0; g < kMaxGroups; ++g) {
-    block.scale[g] = static_cast<int8_t>(round_to(scales[g] / block.d, -scale_levels, scale_levels - 1));
+    block.scale[g] = rounded_int(scales[g] / block.d, -scale_levels, scale_levels - 1);
     const float scale = block.d * static_cast<float>(block.scale[g]);
     if (scale == 0.0f) continue;
     for (int i = g * kGroup; i < (g + 1) * kGroup; ++i) {
-      block.q[i] = static_cast<int8_t>(round_to(x[i] / scale, -levels, levels - 1));
+      block.q[i] = rounded_int(x[i] / scale, -levels, levels - 1);
     }
   }
   return block;

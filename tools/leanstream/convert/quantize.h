@@ -12,7 +12,7 @@ struct QuantizeParams {
   std::string output;
   WeightType type = WeightType::kQ8_0;
   uint32_t threads = 2;
-  Progress progress;  // may be empty
+  Progress progress = {};  // may be empty
 };
 
 // Writes `input` with its matrices as `type`. Norms, biases and other vectors become F32; metadata are copied. The

@@ -13,7 +13,7 @@ struct SynthParams {
   WeightType type = WeightType::kQ4_0;
   std::string output;
   uint64_t seed = 1;
-  Progress progress;  // may be empty
+  Progress progress = {};  // may be empty
 };
 
 // "mistral-7b", "llama2-7b", "qwen2.5-7b", and small ones for tests: "tiny", "tiny-qwen2", "tiny-qwen3", "tiny-gemma3".
