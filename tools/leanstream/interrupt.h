@@ -9,12 +9,12 @@ namespace leanstream::cli {
 // SIGPIPE is ignored: a closed standard output shows in write(2). Once, at start.
 void install_signal_handlers();
 
-// The signal that came during the current or last InterruptScope; 0 if none did.
+// The signal that came since the InterruptScope began; 0 if none did, or outside of one.
 int interrupted();
 
 class InterruptScope {
  public:
-  InterruptScope();  // forgets earlier signals
+  InterruptScope();
   ~InterruptScope();
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;

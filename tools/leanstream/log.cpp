@@ -77,14 +77,13 @@ int report_usage(const std::string& sentence) {
   return kExitUsage;
 }
 
+// What the library says of itself is for -v: the command line says what its users need, in its own words.
 void log_from_library(leanstream_log_level level, const char* text, size_t length, void* /*user*/) {
   const std::string_view line(text, length);
   switch (level) {
     case LEANSTREAM_LOG_DEBUG:
-      logger().debug(line);
-      break;
     case LEANSTREAM_LOG_INFO:
-      logger().info(line);
+      logger().debug(line);
       break;
     case LEANSTREAM_LOG_WARN:
       logger().warn("warning: {}", line);

@@ -55,7 +55,10 @@ int main(int argc, char** argv) {
   root.footer(
       "Sizes: 2G, 800M, 64K (powers of 1024), or 60% of the model file. Text goes to standard output, all else to\n"
       "standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.");
-  const std::vector<Command> commands = {run_command()};
+  const std::vector<Command> commands = {
+      run_command(),        chat_command(),  info_command(),  plan_command(),     tokenize_command(),
+      perplexity_command(), bench_command(), synth_command(), quantize_command(),
+  };
   for (const Command& command : commands) {
     Flags flags(*root.add_subcommand(command.name, command.summary));
     command.add_flags(flags);

@@ -8,19 +8,6 @@
 namespace leanstream::cli {
 namespace {
 
-void add_llama_cpp_flags(Flags& flags, std::vector<std::string>& given) {
-  const char* loading = "Weights are read into the process's own memory";
-  flags.group("Accepted from scripts for llama.cpp, without effect");
-  flags.without_effect("--n-gpu-layers,--gpu-layers", "N", given, "Computes on the CPU (also -ngl)");
-  for (const char* name : {"--mmap", "--no-mmap", "--mlock", "--direct-io", "--no-direct-io"})
-    flags.without_effect(name, "", given, loading);
-  flags.without_effect("--load-mode", "MODE", given, loading);
-  flags.without_effect("--threads-batch", "N", given, "Prefill uses the threads of -t (also -tb)", true);
-  flags.without_effect("--batch-size,-b", "N", given, "Prefill goes in chunks of a fixed length", true);
-  flags.without_effect("--ubatch-size", "N", given, "The same (also -ub)", true);
-  flags.without_effect("--flash-attn", "[on|off|auto]", given, "Attention never stores its scores (also -fa)");
-}
-
 uint64_t file_bytes_of(const std::string& path, Status& status) {
   auto params = with_size<leanstream_runtime_params>();
   leanstream_runtime_params_init(&params);
@@ -51,13 +38,6 @@ Result<uint64_t> budget_bytes(const ModelOptions& options) {
   return parse_size(options.memory, whole);
 }
 
-void say_without_effect(const std::vector<std::string>& flags) {
-  if (flags.empty()) return;
-  std::string list;
-  for (const std::string& flag : flags) list += (list.empty() ? "" : ", ") + flag;
-  log_note("without effect here (see -h): " + list);
-}
-
 // One line on what was chosen where the user said nothing.
 void say_choices(const ModelOptions& options, const ContextOptions& context, const leanstream_plan& plan,
                  const leanstream_model_info& info) {
@@ -71,6 +51,26 @@ void say_choices(const ModelOptions& options, const ContextOptions& context, con
 }
 
 }  // namespace
+
+void add_llama_cpp_flags(Flags& flags, std::vector<std::string>& given) {
+  const char* loading = "Weights are read into the process's own memory";
+  flags.group("Accepted from scripts for llama.cpp, without effect");
+  flags.without_effect("--n-gpu-layers,--gpu-layers", "N", given, "Computes on the CPU (also -ngl)");
+  for (const char* name : {"--mmap", "--no-mmap", "--mlock", "--direct-io", "--no-direct-io"})
+    flags.without_effect(name, "", given, loading);
+  flags.without_effect("--load-mode", "MODE", given, loading);
+  flags.without_effect("--threads-batch", "N", given, "Prefill uses the threads of -t (also -tb)", true);
+  flags.without_effect("--batch-size,-b", "N", given, "Prefill goes in chunks of a fixed length", true);
+  flags.without_effect("--ubatch-size", "N", given, "The same (also -ub)", true);
+  flags.without_effect("--flash-attn", "[on|off|auto]", given, "Attention never stores its scores (also -fa)");
+}
+
+void say_without_effect(const std::vector<std::string>& flags) {
+  if (flags.empty()) return;
+  std::string list;
+  for (const std::string& flag : flags) list += (list.empty() ? "" : ", ") + flag;
+  log_note("without effect here (see -h): " + list);
+}
 
 void add_model_options(Flags& flags, ModelOptions& options) {
   flags.group("Model and machine");

@@ -28,6 +28,9 @@ struct ContextOptions {
   std::string kv_type, kv_type_k, kv_type_v;  // "f16", "q8_0", or "" where not given
 };
 
+// -ngl, --mmap and the like: taken from scripts for llama.cpp, said to be without effect.
+void add_llama_cpp_flags(Flags& flags, std::vector<std::string>& given);
+void say_without_effect(const std::vector<std::string>& given);
 void add_model_options(Flags& flags, ModelOptions& options);
 void add_context_options(Flags& flags, ContextOptions& options);
 

@@ -91,9 +91,8 @@ void log_timings(const RunFigures& figures) {
   log_info(formatted("prompt eval  %9.1f ms, %llu tokens, %.2f tok/s, first token after %.1f ms", stats.prefill_ms,
                      count(stats.prompt_tokens), per_second(stats.prompt_tokens, stats.prefill_ms), stats.ttft_ms));
   log_info(formatted("eval         %9.1f ms, %llu tokens, %.2f tok/s, %s of weights each, stopped by: %s",
-                     stats.decode_ms, count(stats.generated_tokens),
-                     per_second(stats.generated_tokens, stats.decode_ms), format_bytes(stats.bytes_per_token).c_str(),
-                     reason_name(figures.reason)));
+                     stats.decode_ms, count(stats.generated_tokens), per_second(stats.decoded_tokens, stats.decode_ms),
+                     format_bytes(stats.bytes_per_token).c_str(), reason_name(figures.reason)));
   log_info(formatted("memory       peak %s of a budget of %s",
                      format_bytes(stats.peak_rss_bytes + stats.device_bytes).c_str(),
                      format_bytes(stats.memory_budget_bytes).c_str()));
@@ -110,7 +109,7 @@ std::string stats_json(const RunFigures& figures) {
       {"load_ms", stats.load_ms},
       {"ttft_ms", stats.ttft_ms},
       {"prefill_tps", per_second(stats.prompt_tokens, stats.prefill_ms)},
-      {"decode_tps", per_second(stats.generated_tokens, stats.decode_ms)},
+      {"decode_tps", per_second(stats.decoded_tokens, stats.decode_ms)},
       {"peak_rss_bytes", stats.peak_rss_bytes},
       {"device_bytes", stats.device_bytes},
       {"memory_budget_bytes", stats.memory_budget_bytes},

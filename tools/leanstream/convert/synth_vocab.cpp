@@ -113,6 +113,10 @@ void set_bpe_vocabulary(gguf::Writer& writer, uint32_t n_vocab) {
   writer.set_uint32("tokenizer.ggml.bos_token_id", end_of_text);
   writer.set_uint32("tokenizer.ggml.eos_token_id", end_of_text + 2);
   writer.set_bool("tokenizer.ggml.add_bos_token", false);
+  writer.set_string("tokenizer.chat_template",
+                    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + "
+                    "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+                    "{% endif %}");
 }
 
 }  // namespace leanstream::convert

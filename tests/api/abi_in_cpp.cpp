@@ -1,1 +1,0 @@
-#include "abi_layout.h"
