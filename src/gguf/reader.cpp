@@ -29,21 +29,26 @@ uint64_t TensorInfo::element_count() const {
 }
 
 Result<Model> Model::open(const std::string& path) {
+  Result<File> first = File::open(path);
+  if (!first.ok()) return first.status();
   Model model;
-  if (Status s = model.add_split_set(path); !s.ok()) return s.with_context("cannot open model");
+  if (Status s = model.add_split_set(*std::move(first)); !s.ok()) return s.with_context("cannot open model");
   return model;
 }
 
-Status Model::add_split_set(const std::string& first_path) {
-  const Result<SplitKeys> first = add_file(first_path);
+Status Model::add_split_set(File first_file) {
+  const std::string first_path = first_file.path();
+  const Result<SplitKeys> first = add_file(std::move(first_file));
   if (!first.ok()) return first.status();
   const Result<std::vector<std::string>> paths = split_paths(first_path, *first);
   if (!paths.ok()) return paths.status();
 
   for (uint64_t i = 1; i < (*paths).size(); ++i) {
     const std::string& path = (*paths)[i];
-    const Result<SplitKeys> keys = add_file(path);
     const std::string part = "part " + std::to_string(i + 1) + " of " + std::to_string((*paths).size());
+    Result<File> file = File::open(path);
+    if (!file.ok()) return file.status().with_context(part);
+    const Result<SplitKeys> keys = add_file(*std::move(file));
     if (!keys.ok()) return keys.status().with_context(part);
     if ((*keys).number != i || (*keys).count != (*first).count) {
       return malformed(path + ": expected " + part + ", its metadata says part " + std::to_string((*keys).number + 1) +
@@ -59,10 +64,9 @@ Status Model::add_split_set(const std::string& first_path) {
 }
 
 // Parses one file and takes in its tensors; of the first file, the metadata too.
-Result<SplitKeys> Model::add_file(const std::string& path) {
-  Result<File> file = File::open(path);
-  if (!file.ok()) return file.status();
-  Result<Head> head = parse_head(*file, static_cast<uint32_t>(files_.size()));
+Result<SplitKeys> Model::add_file(File file) {
+  const std::string path = file.path();
+  Result<Head> head = parse_head(file, static_cast<uint32_t>(files_.size()));
   if (!head.ok()) return head.status().with_context(path);
   Result<SplitKeys> keys = read_split_keys(head->metadata);
   if (!keys.ok()) return keys.status().with_context(path);
@@ -76,7 +80,7 @@ Result<SplitKeys> Model::add_file(const std::string& path) {
     }
     tensors_.push_back(std::move(tensor));
   }
-  files_.push_back(std::move(*file));
+  files_.push_back(std::move(file));
   if (files_.size() > 1) return keys;
 
   version_ = head->version;

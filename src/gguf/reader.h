@@ -65,8 +65,8 @@ class Model {
  private:
   Model() = default;
 
-  Result<SplitKeys> add_file(const std::string& path);
-  Status add_split_set(const std::string& first_path);
+  Result<SplitKeys> add_file(File file);
+  Status add_split_set(File first_file);
   Status wrong_type(std::string_view key, const Value& value, std::string_view expected) const;
 
   uint32_t version_ = 0;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 
 #include "gguf/tensor_type.h"
@@ -158,20 +158,22 @@ TEST(Reader, both_type_tables_agree) {
 }
 
 TEST(Reader, missing_files_and_folders_are_errors) {
-  EXPECT_EQ(Model::open("/nonexistent/m.gguf").status().code(), Code::kNotFound);
+  const Status status = Model::open("/nonexistent/m.gguf").status();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_EQ(status.message(), "cannot open /nonexistent/m.gguf: No such file or directory");
   EXPECT_EQ(Model::open("/tmp").status().code(), Code::kInvalidArgument);
 }
 
 TEST(Reader, a_vocabulary_of_128k_strings_opens_in_under_a_fifth_of_a_second) {
   const std::string path = LEANSTREAM_SHARED_DIR "/vocab/ggml-vocab-llama-bpe.gguf";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process: other work on the machine does not count
   const Result<Model> model = Model::open(path);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   ASSERT_TRUE(model.ok());
   EXPECT_EQ((**(*model).find_array("tokenizer.ggml.tokens", ValueType::kString)).size(), 128256u);
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(seconds.count(), 0.2);
+  EXPECT_LT(seconds, 0.2);
 #endif
 }
 
