@@ -78,6 +78,12 @@ HWY_INLINE void load_rows(const AttentionTask& task, const std::byte* cache, uin
     size_t i = 0;
     if (task.kv_type == KvType::kF16) {
       const uint16_t* half = reinterpret_cast<const uint16_t*>(bytes);
+      for (; i + 4 * lanes <= head_dim; i += 4 * lanes) {
+        hn::Store(load_half(d, half + i), d, tile + i);
+        hn::Store(load_half(d, half + i + lanes), d, tile + i + lanes);
+        hn::Store(load_half(d, half + i + 2 * lanes), d, tile + i + 2 * lanes);
+        hn::Store(load_half(d, half + i + 3 * lanes), d, tile + i + 3 * lanes);
+      }
       for (; i + lanes <= head_dim; i += lanes) hn::Store(load_half(d, half + i), d, tile + i);
       for (; i < head_dim; ++i) tile[i] = half_to_float(half[i]);
     } else {
@@ -155,53 +161,59 @@ HWY_INLINE void score_rows(const float* q, const float* k, size_t stride, float*
   if constexpr (kQueries == 2) sum_four(b0, b1, b2, b3, score + kScoreStride);
 }
 
+// Four vectors of sums over ascending t < rows: a += pa[t] * va[t], b += pb[t] * vb[t], where va and vb step by
+// `stride`. Two such streams hide the latency of the additions. kShared: va == vb.
+template <int kStreams, bool kShared>
+HWY_INLINE void add_four_vectors(uint32_t rows, size_t stride, const float* pa, const float* va, float* a,
+                                 const float* pb, const float* vb, float* b) {
+  const AttentionTag d;
+  const size_t n = hn::Lanes(d);
+  auto a0 = hn::Load(d, a), a1 = hn::Load(d, a + n), a2 = hn::Load(d, a + 2 * n), a3 = hn::Load(d, a + 3 * n);
+  auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + n), b2 = hn::Load(d, b + 2 * n), b3 = hn::Load(d, b + 3 * n);
+  for (uint32_t t = 0; t < rows; ++t, va += stride, vb += stride) {
+    auto v0 = hn::Load(d, va), v1 = hn::Load(d, va + n), v2 = hn::Load(d, va + 2 * n), v3 = hn::Load(d, va + 3 * n);
+    const auto weight_a = hn::Set(d, pa[t]);
+    a0 = hn::MulAdd(weight_a, v0, a0);
+    a1 = hn::MulAdd(weight_a, v1, a1);
+    a2 = hn::MulAdd(weight_a, v2, a2);
+    a3 = hn::MulAdd(weight_a, v3, a3);
+    if constexpr (kStreams == 2) {
+      if constexpr (!kShared)
+        v0 = hn::Load(d, vb), v1 = hn::Load(d, vb + n), v2 = hn::Load(d, vb + 2 * n), v3 = hn::Load(d, vb + 3 * n);
+      const auto weight_b = hn::Set(d, pb[t]);
+      b0 = hn::MulAdd(weight_b, v0, b0);
+      b1 = hn::MulAdd(weight_b, v1, b1);
+      b2 = hn::MulAdd(weight_b, v2, b2);
+      b3 = hn::MulAdd(weight_b, v3, b3);
+    }
+  }
+  hn::Store(a0, d, a), hn::Store(a1, d, a + n), hn::Store(a2, d, a + 2 * n), hn::Store(a3, d, a + 3 * n);
+  if constexpr (kStreams == 2)
+    hn::Store(b0, d, b), hn::Store(b1, d, b + n), hn::Store(b2, d, b + 2 * n), hn::Store(b3, d, b + 3 * n);
+}
+
 // acc[0..stride) += p[t] * v[t, 0..stride) in ascending t < rows; for kQueries == 2 also the next query's.
 template <int kQueries>
 HWY_INLINE void add_weighted(const float* p, const float* v, uint32_t rows, size_t stride, float* acc) {
   const AttentionTag d;
-  const size_t lanes = hn::Lanes(d);
+  const size_t four = 4 * hn::Lanes(d);
   size_t i = 0;
-  for (; i + 4 * lanes <= stride; i += 4 * lanes) {
-    float* a = acc + i;
-    float* b = acc + (kQueries - 1) * stride + i;
-    auto a0 = hn::Load(d, a), a1 = hn::Load(d, a + lanes), a2 = hn::Load(d, a + 2 * lanes),
-         a3 = hn::Load(d, a + 3 * lanes);
-    auto b0 = hn::Load(d, b), b1 = hn::Load(d, b + lanes), b2 = hn::Load(d, b + 2 * lanes),
-         b3 = hn::Load(d, b + 3 * lanes);
-    for (uint32_t t = 0; t < rows; ++t) {
-      const float* row = v + t * stride + i;
-      const auto v0 = hn::Load(d, row), v1 = hn::Load(d, row + lanes), v2 = hn::Load(d, row + 2 * lanes),
-                 v3 = hn::Load(d, row + 3 * lanes);
-      const auto pa = hn::Set(d, p[t]);
-      a0 = hn::MulAdd(pa, v0, a0);
-      a1 = hn::MulAdd(pa, v1, a1);
-      a2 = hn::MulAdd(pa, v2, a2);
-      a3 = hn::MulAdd(pa, v3, a3);
-      if constexpr (kQueries == 2) {
-        const auto pb = hn::Set(d, p[kScoreStride + t]);
-        b0 = hn::MulAdd(pb, v0, b0);
-        b1 = hn::MulAdd(pb, v1, b1);
-        b2 = hn::MulAdd(pb, v2, b2);
-        b3 = hn::MulAdd(pb, v3, b3);
-      }
-    }
-    hn::Store(a0, d, a), hn::Store(a1, d, a + lanes), hn::Store(a2, d, a + 2 * lanes), hn::Store(a3, d, a + 3 * lanes);
-    if constexpr (kQueries == 2) {
-      hn::Store(b0, d, b), hn::Store(b1, d, b + lanes), hn::Store(b2, d, b + 2 * lanes);
-      hn::Store(b3, d, b + 3 * lanes);
-    }
+  if constexpr (kQueries == 2) {
+    for (; i + four <= stride; i += four)
+      add_four_vectors<2, true>(rows, stride, p, v + i, acc + i, p + kScoreStride, v + i, acc + stride + i);
+  } else {
+    for (; i + 2 * four <= stride; i += 2 * four)
+      add_four_vectors<2, false>(rows, stride, p, v + i, acc + i, p, v + i + four, acc + i + four);
+    for (; i + four <= stride; i += four) add_four_vectors<1, true>(rows, stride, p, v + i, acc + i, p, v + i, acc + i);
   }
-  for (; i < stride; i += lanes) {
-    auto a0 = hn::Load(d, acc + i);
-    auto b0 = hn::Load(d, acc + (kQueries - 1) * stride + i);
-    for (uint32_t t = 0; t < rows; ++t) {
-      const auto v0 = hn::Load(d, v + t * stride + i);
-      a0 = hn::MulAdd(hn::Set(d, p[t]), v0, a0);
-      if constexpr (kQueries == 2) b0 = hn::MulAdd(hn::Set(d, p[kScoreStride + t]), v0, b0);
+  for (; i < stride; i += hn::Lanes(d))
+    for (int query = 0; query < kQueries; ++query) {
+      float* out = acc + query * stride + i;
+      auto sum = hn::Load(d, out);
+      for (uint32_t t = 0; t < rows; ++t)
+        sum = hn::MulAdd(hn::Set(d, p[query * kScoreStride + t]), hn::Load(d, v + t * stride + i), sum);
+      hn::Store(sum, d, out);
     }
-    hn::Store(a0, d, acc + i);
-    if constexpr (kQueries == 2) hn::Store(b0, d, acc + stride + i);
-  }
 }
 
 // e^x for x <= 0, also for -infinity (0) and NaN (NaN, where hn::Exp gives 0).

@@ -4,6 +4,9 @@
 #include <array>
 #include <cassert>
 #include <initializer_list>
+#include <string>
+
+#include "base/checked.h"
 
 namespace leanstream::engine {
 namespace {
@@ -14,6 +17,8 @@ using kernels::Activations;
 constexpr uint64_t kChunkWork = 32 << 20;
 // Chunks per worker that a step is cut into, at least, where it has the items: what the last one to finish is late by.
 constexpr uint32_t kChunksPerWorker = 16;
+// Query heads, over positions, of one attention task (what pays off: see kernels::AttentionTask).
+constexpr uint32_t kAttentionQueries = 16;
 // About what norms and quantising cost per element, in multiply-adds of a matrix kernel.
 constexpr uint64_t kElementWork = 32;
 
@@ -208,23 +213,28 @@ void Decoder::attend(Worker& worker, uint32_t layer) {
   const uint32_t group = config_.n_heads / config_.n_kv_heads;
   const uint32_t window = config_.layers[layer].window;
 
-  // Head by head, so that the workers share what they read of the cache.
-  const uint32_t total = count_ * config_.n_kv_heads;
-  const uint32_t step = grain(worker, total, uint64_t{position() + count_} * dim * group * 2);
+  // One item: a KV head at a few positions, whose queries share each cache row that is read. Head by head, so that the
+  // workers share what they read too.
+  const uint32_t positions = std::clamp<uint32_t>(kAttentionQueries / group, 1, count_);
+  const uint32_t items_per_head = static_cast<uint32_t>(ceil_div(count_, positions));
+  const uint32_t total = items_per_head * config_.n_kv_heads;
+  const uint32_t step = grain(worker, total, uint64_t{position() + count_} * dim * group * positions * 2);
   worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
     for (uint32_t item = begin; item < end; ++item) {
-      const uint32_t kv_head = item / count_, n = item % count_;
+      const uint32_t kv_head = item / items_per_head, n = item % items_per_head * positions;
       const size_t first_query = size_t{n} * q_width_ + kv_head * group * dim;
       kernels::AttentionTask task;
       task.kv_type = kv_type_;
       task.head_dim = dim;
       task.n_queries = group;
+      task.n_positions = std::min(positions, count_ - n);
+      task.position_stride = q_width_;
       task.q = scratch_.q + first_query;
       task.k = cache_.keys(layer, kv_head);
       task.v = cache_.values(layer, kv_head);
       task.kv_stride_bytes = cache_.row_bytes();
       task.end = position() + n + 1;
-      task.begin = window != 0 && task.end > window ? task.end - window : 0;
+      task.window = window;
       task.scale = config_.attention_scale;
       task.out = scratch_.input + first_query;
       kernels_.attention(task);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "runtime/open_model.h"
+#include "runtime/runtime.h"
+#include "runtime/session.h"
+#include "tests/runtime/tiny_model.h"
+
+namespace leanstream::runtime::test {
+
+// The value of a result that a test relies on.
+template <typename T>
+T must(Result<T> result) {
+  if (!result.ok()) {
+    ADD_FAILURE() << result.status().message();
+    std::abort();
+  }
+  return *std::move(result);
+}
+
+inline std::unique_ptr<Runtime> create_runtime(uint32_t threads = 2, uint64_t budget_bytes = 0) {
+  RuntimeParams params;
+  params.threads = threads;
+  params.memory_budget_bytes = budget_bytes;
+  return must(Runtime::create(params));
+}
+
+inline std::unique_ptr<OpenModel> open_model(Runtime& runtime, const std::string& path,
+                                             LoadMode mode = LoadMode::kFull) {
+  return must(OpenModel::open(runtime, path, mode, {}));
+}
+
+}  // namespace leanstream::runtime::test
