@@ -1,6 +1,7 @@
 // A session through the C interface; what it computes is tested in tests/runtime.
 
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -83,25 +84,28 @@ TEST_F(ApiSession, nan_among_the_logits_is_an_error_of_its_own) {
 }
 
 TEST_F(ApiSession, is_created_exactly_when_its_plan_fits) {
-  leanstream_plan plan = sized<leanstream_plan>();
+  const std::string path = testing::TempDir() + "leanstream-long-" + std::to_string(::getpid()) + ".gguf";
+  leanstream::test::tiny_model().set_number("context_length", 1 << 16).write(path);
+  leanstream_runtime_info info = sized<leanstream_runtime_info>();
+  ASSERT_EQ(leanstream_runtime_get_info(test::create_runtime().get(), &info, &error), LEANSTREAM_OK);
+  const uint64_t fixed = info.memory_held_bytes;
   auto params = initialised(leanstream_session_params_init);
-  params.context = leanstream::test::kTinyContext;
-  params.max_logits = 32;
-  ASSERT_EQ(leanstream_model_plan(model.get(), &params, &plan, &error), LEANSTREAM_OK);
-  int refused = 0;
-  for (const uint64_t less : {uint64_t{0}, uint64_t{2} << 20, uint64_t{4} << 20}) {
-    const test::RuntimePtr small = test::create_runtime(plan.least_budget_bytes + (2 << 20) - less);
-    const test::ModelPtr small_model = test::open_model(small, leanstream::test::tiny_model_path());
-    leanstream_plan now = sized<leanstream_plan>();
-    ASSERT_EQ(leanstream_model_plan(small_model.get(), &params, &now, &error), LEANSTREAM_OK);
-    leanstream_session* created = nullptr;
-    const leanstream_status status = leanstream_session_create(small_model.get(), &params, &created, &error);
-    const test::SessionPtr destroyed(created);
-    EXPECT_EQ(status == LEANSTREAM_OK, now.fits == 1) << error.message;
-    if (status == LEANSTREAM_OK) continue;
-    ++refused;
-    expect_error(status, LEANSTREAM_ERROR_OUT_OF_BUDGET, error, "2048 positions");
+  params.context = 1 << 16;  // 16 MiB of keys and values
+  int created = 0, refused = 0;
+  for (const uint64_t room_mib : {12, 20, 40}) {
+    const test::RuntimePtr small = test::create_runtime(fixed + (room_mib << 20));
+    const test::ModelPtr small_model = test::open_model(small, path);
+    leanstream_plan plan = sized<leanstream_plan>();
+    ASSERT_EQ(leanstream_model_plan(small_model.get(), &params, &plan, &error), LEANSTREAM_OK);
+    leanstream_session* out = nullptr;
+    const leanstream_status status = leanstream_session_create(small_model.get(), &params, &out, &error);
+    const test::SessionPtr destroyed(out);
+    EXPECT_EQ(status == LEANSTREAM_OK, plan.fits == 1) << error.message;
+    if (status != LEANSTREAM_OK) expect_error(status, LEANSTREAM_ERROR_OUT_OF_BUDGET, error, "65536 positions");
+    (status == LEANSTREAM_OK ? created : refused) += 1;
   }
+  std::remove(path.c_str());
+  EXPECT_GE(created, 1);
   EXPECT_GE(refused, 1);
 }
 
