@@ -1,14 +1,17 @@
 #include "model/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 
 namespace leanstream::model {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr uint32_t kMaxVocabulary = uint32_t{1} << 19;  // largest in use: 2^18
 
 // e^x for x <= 0, from additions and multiplications only: the C library's differs between machines in the last bit,
 // and with it, now and then, a drawn token. Relative error below 1e-15; 0 below e^-700.
@@ -24,7 +27,15 @@ double exp_of_negative(double x) {
       1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
   double sum = 0.0;
   for (const double coefficient : kTaylor) sum = sum * r + coefficient;
-  return std::ldexp(sum, exponent);
+  return sum * std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);  // times 2^exponent, exactly
+}
+
+// Probabilities are kept as fixed-point numbers, up to a common factor: sums are exact, so no result depends on their
+// order. The greatest logit has this weight, of which kMaxVocabulary fit 64 bits; one below e^-30 of it weighs nothing.
+constexpr double kUnitWeight = 0x1.0p44;
+
+uint64_t weight_of(double logit_below_max) {
+  return static_cast<uint64_t>(static_cast<int64_t>(exp_of_negative(logit_below_max) * kUnitWeight));
 }
 
 template <typename T>
@@ -43,7 +54,7 @@ Result<Sampler> Sampler::create(const SamplingParams& params, uint32_t n_vocab) 
            check_range("min_p", params.min_p, 0.0f, 1.0f),
            check_range("repeat_penalty", params.repeat_penalty, 0.001f, 1000.0f),
            check_range("repeat_last_n", params.repeat_last_n, -1, std::numeric_limits<int32_t>::max()),
-           check_range("n_vocab", n_vocab, 1u, static_cast<uint32_t>(std::numeric_limits<Token>::max())),
+           check_range("n_vocab", n_vocab, 1u, kMaxVocabulary),
        }) {
     if (!status.ok()) return status;
   }
@@ -56,7 +67,6 @@ Sampler::Sampler(const SamplingParams& params, uint32_t n_vocab)
   if (params_.repeat_penalty != 1.0f && params_.repeat_last_n != 0) penalised_at_.resize(n_vocab);
   if (params_.temperature == 0.0f) return;
   candidates_.reserve(params_.top_k);
-  weights_.reserve(params_.top_k);
 }
 
 Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history) {
@@ -119,76 +129,81 @@ Token Sampler::greatest() const {
 void Sampler::keep_top_k() {
   candidates_.clear();
   const size_t k = params_.top_k;
-  for (size_t i = 0; i < k; ++i) candidates_.push_back({logits_[i], static_cast<Token>(i)});
-  if (k == logits_.size()) return;
-  // A heap of the k best so far, the worst of them on top; on ties the lower id, which came first, stays.
-  std::make_heap(candidates_.begin(), candidates_.end(), better);
-  float worst = candidates_.front().logit;
-  for (size_t i = k; i < logits_.size(); ++i) {
-    if (logits_[i] <= worst) continue;
-    std::pop_heap(candidates_.begin(), candidates_.end(), better);
-    candidates_.back() = {logits_[i], static_cast<Token>(i)};
-    std::push_heap(candidates_.begin(), candidates_.end(), better);
-    worst = candidates_.front().logit;
+  for (size_t i = 0; i < k; ++i) candidates_.push_back({logits_[i], static_cast<Token>(i), 0});
+  if (k < logits_.size()) {
+    // A heap of the k best so far, the worst of them on top; on ties the lower id, which came first, stays.
+    std::make_heap(candidates_.begin(), candidates_.end(), better);
+    float worst = candidates_.front().logit;
+    for (size_t i = k; i < logits_.size(); ++i) {
+      if (logits_[i] <= worst) continue;
+      std::pop_heap(candidates_.begin(), candidates_.end(), better);
+      candidates_.back() = {logits_[i], static_cast<Token>(i), 0};
+      std::push_heap(candidates_.begin(), candidates_.end(), better);
+      worst = candidates_.front().logit;
+    }
+    sort_by_id();
   }
-  std::sort_heap(candidates_.begin(), candidates_.end(), better);
+  for (Candidate& c : candidates_) c.weight = weight_of(double{c.logit} - max_logit_);
 }
 
 // The fewest best candidates whose probabilities, among what top-k left, reach top_p; at least one.
 void Sampler::keep_top_p() {
   if (params_.top_p >= 1.0f) return;
-  const auto weight = [&](const Candidate& c) { return exp_of_negative(double{c.logit} - max_logit_); };
-  double total = 0.0;
-  for (const Candidate& candidate : candidates_) total += weight(candidate);
-  const double wanted = params_.top_p * total;
-  double reached = 0.0;
-  // Sorts only as far as needed: mostly a few candidates of a whole vocabulary.
-  size_t sorted = 0;
-  for (size_t n = 128;; n *= 4) {
-    const size_t end = std::min(n, candidates_.size());
-    const auto at = [&](size_t i) { return candidates_.begin() + static_cast<std::ptrdiff_t>(i); };
-    if (end < candidates_.size()) std::nth_element(at(sorted), at(end), candidates_.end(), better);
-    std::sort(at(sorted), at(end), better);
-    for (; sorted < end; ++sorted) {
-      reached += weight(candidates_[sorted]);
-      if (reached >= wanted) {
-        candidates_.resize(sorted + 1);
-        return;
-      }
+  const auto at = [&](size_t i) { return candidates_.begin() + static_cast<std::ptrdiff_t>(i); };
+  const auto sum = [&](size_t begin, size_t end) {
+    return std::accumulate(at(begin), at(end), uint64_t{0},
+                           [](uint64_t s, const Candidate& c) { return s + c.weight; });
+  };
+  const auto wanted = static_cast<uint64_t>(std::ceil(params_.top_p * static_cast<double>(sum(0, candidates_.size()))));
+  // Bisects for the last candidate to keep, without sorting: those before `low` are kept and weigh `kept`, those from
+  // `high` on are not needed.
+  size_t low = 0, high = candidates_.size();
+  uint64_t kept = 0;
+  while (high - low > 1) {
+    const size_t middle = low + (high - low) / 2;
+    std::nth_element(at(low), at(middle), at(high), better);
+    const uint64_t weight = sum(low, middle);
+    if (kept + weight >= wanted) {
+      high = middle;
+    } else {
+      kept += weight;
+      low = middle;
     }
-    if (end == candidates_.size()) return;
   }
+  candidates_.resize(low + 1);
+  sort_by_id();
 }
 
 void Sampler::keep_min_p() {
   if (params_.min_p <= 0.0f) return;
-  std::erase_if(candidates_,
-                [&](const Candidate& c) { return exp_of_negative(double{c.logit} - max_logit_) < params_.min_p; });
+  const double least = params_.min_p * kUnitWeight;
+  std::erase_if(candidates_, [&](const Candidate& c) { return static_cast<double>(c.weight) < least; });
+}
+
+void Sampler::sort_by_id() {
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
 }
 
 Token Sampler::draw() {
-  weights_.clear();
-  double total = 0.0;
-  for (const Candidate& candidate : candidates_) {
-    weights_.push_back(exp_of_negative((double{candidate.logit} - max_logit_) / params_.temperature));
-    total += weights_.back();
+  uint64_t total = 0;
+  for (Candidate& c : candidates_) {
+    if (params_.temperature != 1.0f) c.weight = weight_of((double{c.logit} - max_logit_) / params_.temperature);
+    total += c.weight;
   }
-  double left = next_uniform() * total;
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    left -= weights_[i];
-    if (left < 0.0) return candidates_[i].id;
-  }
-  return std::min_element(candidates_.begin(), candidates_.end(), better)->id;  // rounding used up the whole range
+  // A number in [0, total), by the high half of a product; total is not 0, since the greatest logit is a candidate.
+  auto left = static_cast<uint64_t>(static_cast<unsigned __int128>(next_random()) * total >> 64);
+  auto drawn = candidates_.begin();
+  for (; left >= drawn->weight; ++drawn) left -= drawn->weight;
+  return drawn->id;
 }
 
 // SplitMix64 (Steele, Lea, Flood 2014): one word of state, any seed is good.
-double Sampler::next_uniform() {
+uint64_t Sampler::next_random() {
   random_state_ += 0x9E3779B97F4A7C15u;
   uint64_t z = random_state_;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  z ^= z >> 31;
-  return static_cast<double>(z >> 11) * 0x1.0p-53;
+  return z ^ (z >> 31);
 }
 
 }  // namespace leanstream::model

@@ -36,8 +36,9 @@ class Sampler {
   struct Candidate {
     float logit;
     Token id;
+    uint64_t weight;  // its probability, up to a common factor
   };
-  // The order in which candidates are kept and drawn: total, so that no result depends on how a library sorts.
+  // A total order, so that no result depends on how a library sorts.
   static bool better(const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
   }
@@ -47,19 +48,19 @@ class Sampler {
   Status copy_checked(std::span<const float> logits);
   void penalise_repeats(std::span<const Token> history);
   Token greatest() const;
-  void keep_top_k();  // fills candidates_; best first when top_k is on
+  void keep_top_k();  // fills candidates_
   void keep_top_p();
   void keep_min_p();
   Token draw();
-  double next_uniform();  // [0, 1)
+  void sort_by_id();
+  uint64_t next_random();
 
   SamplingParams params_;
   uint64_t random_state_;
   std::vector<float> logits_;           // [n_vocab] of this token, after the penalty
   std::vector<uint32_t> penalised_at_;  // [n_vocab] the call that last penalised a token; empty when the penalty is off
   uint32_t calls_ = 0;
-  std::vector<Candidate> candidates_;  // what may still be drawn
-  std::vector<double> weights_;        // of the candidates, at the draw
+  std::vector<Candidate> candidates_;  // what may still be drawn, by id between the steps
   float max_logit_ = 0.0f;
 };
 

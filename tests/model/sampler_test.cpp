@@ -187,7 +187,7 @@ TEST(Sampler, repeats_itself_for_the_same_seed_only) {
   EXPECT_NE(draws(1), draws(2));
 }
 
-// Written down once: a change of these is a change of every user's seeded text.
+// From a Python twin of the sampler, with math.exp. A change of these is a change of every seeded text of a user.
 TEST(Sampler, draws_the_same_tokens_on_every_machine) {
   Logits logits(64);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 37) % 64) / 16.0f;
@@ -197,7 +197,7 @@ TEST(Sampler, draws_the_same_tokens_on_every_machine) {
   Sampler sampler = make(params, logits.size());
   std::vector<Token> tokens;
   for (int i = 0; i < 16; ++i) tokens.push_back(*sampler.sample(logits, tokens));
-  EXPECT_THAT(tokens, ::testing::ElementsAre(29, 57, 31, 24, 19, 34, 19, 29, 57, 55, 50, 17, 50, 36, 36, 19));
+  EXPECT_THAT(tokens, ::testing::ElementsAre(48, 12, 19, 24, 5, 57, 17, 50, 22, 38, 15, 31, 34, 36, 43, 12));
 }
 
 TEST(Sampler, refuses_logits_that_are_no_numbers_and_names_the_token) {
