@@ -35,7 +35,8 @@ namespace leanstream::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using AttentionTag = hn::CappedTag<float, 16>;  // divides the 32 of blocks of rows and of q8_0
+using AttentionTag = hn::ScalableTag<float>;
+static_assert(hn::MaxLanes(AttentionTag()) <= 16, "vectors divide the 32 of row blocks and of q8_0");
 
 inline constexpr uint32_t kBlockRows = 32;
 inline constexpr uint32_t kRowStep = 4;  // rows whose scores are computed together
@@ -107,7 +108,7 @@ HWY_INLINE void load_rows(const AttentionTask& task, const std::byte* cache, uin
 template <class V>
 HWY_INLINE void sum_four(V a, V b, V c, V e, float* out) {
   const AttentionTag d;
-#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
+#if HWY_TARGET == HWY_SCALAR
   out[0] = hn::GetLane(hn::SumOfLanes(d, a));
   out[1] = hn::GetLane(hn::SumOfLanes(d, b));
   out[2] = hn::GetLane(hn::SumOfLanes(d, c));

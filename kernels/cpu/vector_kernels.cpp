@@ -134,8 +134,8 @@ void rope(RopeStyle style, const float* cos, const float* sin, uint32_t n_rot, f
 
 // 32 numbers as a half d = max|x| / 127 and 32 int8. A block with an infinity or NaN becomes NaN as a whole.
 void store_q8_block(const float* x, std::byte* out) {
-  const hn::CappedTag<float, 16> d;
-  const hn::Rebind<int8_t, decltype(d)> d8;
+  const Tag d;
+  const hn::Rebind<int8_t, Tag> d8;
   const size_t lanes = hn::Lanes(d);
   auto largest = hn::Zero(d), not_finite = hn::Zero(d);
   for (size_t i = 0; i < 32; i += lanes) {
