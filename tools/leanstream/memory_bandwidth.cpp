@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <vector>
+
+#include "base/memory.h"
 
 namespace leanstream::cli {
 namespace {
 
-constexpr size_t kBytes = size_t{256} << 20;
-constexpr int kPasses = 8;
+// More than any last-level cache, where there is room for it.
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr int kPasses = 5;
 
 // Independent sums, so that the loads and not the additions are what takes time.
 uint64_t sum_of(const uint64_t* words, size_t count) {
@@ -25,22 +29,27 @@ uint64_t sum_of(const uint64_t* words, size_t count) {
 }  // namespace
 
 double memory_read_gbps(uint32_t threads) {
-  const size_t words_each = kBytes / sizeof(uint64_t) / threads;
-  const std::vector<uint64_t> memory(words_each * threads, 1);
+  const size_t words_each = std::min(kMostBytes, available_memory_bytes() / 4) / sizeof(uint64_t) / threads;
+  const size_t bytes = words_each * threads * sizeof(uint64_t);
+  // Huge pages, as the weights have.
+  Result<MappedMemory> memory = MappedMemory::allocate(bytes);
+  if (!memory.ok() || bytes == 0) return 0;
+  std::memset(memory->data(), 1, bytes);
+  const auto* words = reinterpret_cast<const uint64_t*>(memory->data());
   double best_seconds = 0;
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<std::thread> readers;
     for (uint32_t t = 0; t < threads; ++t)
-      readers.emplace_back([&memory, words_each, t] {
-        const volatile uint64_t used = sum_of(memory.data() + t * words_each, words_each);
+      readers.emplace_back([words, words_each, t] {
+        const volatile uint64_t used = sum_of(words + t * words_each, words_each);
         static_cast<void>(used);
       });
     for (std::thread& reader : readers) reader.join();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     best_seconds = pass == 0 ? seconds : std::min(best_seconds, seconds);
   }
-  return static_cast<double>(kBytes) / best_seconds / 1e9;
+  return static_cast<double>(bytes) / best_seconds / 1e9;
 }
 
 }  // namespace leanstream::cli
