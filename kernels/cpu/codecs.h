@@ -113,8 +113,7 @@ typename S::Ints single_bits(typename S::Ints a) {
 template <typename S, WeightType kType>
 struct Codec;
 
-// Blocks of 32: one scale, perhaps one offset
-// -----------------------------------------------------------------------------
+// Blocks of 32: one scale, perhaps one offset -----------------------------------------------------------------------
 
 // Words kFirst .. kFirst + 3 hold elements 0..15 in their low nibbles and 16..31 in the high ones.
 template <typename S, typename Traits, int kFirst>
@@ -196,8 +195,7 @@ struct Codec<S, WeightType::kQ8_0> : CodecTraits<WeightType::kQ8_0, 32, 0, false
   }
 };
 
-// Blocks of 256: small integer scales per group, times one factor
-// -----------------------------------------------------------
+// Blocks of 256: small integer scales per group, times one factor ---------------------------------------------------
 
 // Words 0-3: a scale (low nibble) and an offset (high nibble) per group; words 4-19: bit pairs.
 template <typename S>

@@ -68,7 +68,7 @@ struct AttentionTask {
 };
 
 struct Kernels {
-  const char* name;  // "avx512vnni", "avx2", "neon-dotprod", "portable"
+  const char* name;  // "amx", "avx512vnni", "avx2", "neon-dotprod", "portable"
 
   // Matrices --------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ struct MatrixKernels {
 
 // One per SIMD target, each from a file of its own that is compiled for that target. All give the same bits
 // (docs/kernels.md). Only those of this architecture are linked; the caller checks that the CPU runs them.
+const MatrixKernels& matrix_kernels_amx();
 const MatrixKernels& matrix_kernels_avx512();
 const MatrixKernels& matrix_kernels_avx2();
 const MatrixKernels& matrix_kernels_neon();

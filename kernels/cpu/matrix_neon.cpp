@@ -1,10 +1,10 @@
-#include "kernels/cpu/matrix_kernels.h"
+#include "kernels/cpu/matrix_impl.h"
+#include "kernels/cpu/simd_neon.h"
 
 namespace leanstream::kernels {
 
 const MatrixKernels& matrix_kernels_neon() {
-  static constexpr MatrixKernels kKernels{};
-  return kKernels;
+  return MatrixImpl<Neon>::kKernels;
 }
 
 }  // namespace leanstream::kernels
