@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "commit.h"
 #include "exit_code.h"
 #include "handles.h"
+#include "help_format.h"
 #include "interrupt.h"
 #include "log.h"
 #include "model_options.h"
@@ -51,7 +53,7 @@ int main(int argc, char** argv) {
   root.add_flag("--list-devices", devices, "Print what there is to compute on and leave");
   root.set_help_flag("-h,--help", "Print this and leave");
   root.require_subcommand(0, 1);
-  root.get_formatter()->column_width(34);
+  root.formatter(std::make_shared<HelpFormat>());
   root.footer(
       "Sizes: 2G, 800M, 64K (powers of 1024), or 60% of the model file. Text goes to standard output, all else to\n"
       "standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.");
@@ -73,7 +75,7 @@ int main(int argc, char** argv) {
   try {
     root.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    return print((chosen() ? chosen() : &root)->help());
+    return print(root.help());  // of the command, when one was named
   } catch (const CLI::ParseError& error) {
     return report_parse_error(error, chosen() ? chosen()->get_name() : "");
   }
