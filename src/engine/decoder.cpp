@@ -13,10 +13,13 @@ namespace {
 
 using kernels::Activations;
 
-// Multiply-adds that a worker takes at a time, at most: a few milliseconds on a slow core, so that a stop is prompt.
-constexpr uint64_t kChunkWork = 32 << 20;
+// Multiply-adds that a worker takes at a time, at most: about 5 ms of a core, so that a stop is prompt. Not less, since
+// a matrix kernel interleaves the batch's activations anew for each chunk: a third of prefill at one panel a chunk.
+constexpr uint64_t kChunkWork = 512 << 20;
 // Chunks per worker that a step is cut into, at least, where it has the items: what the last one to finish is late by.
-constexpr uint32_t kChunksPerWorker = 16;
+// A single position reads panels once and gains from finer balance; a prompt pays for each chunk (see above).
+constexpr uint32_t kDecodeChunksPerWorker = 32;
+constexpr uint32_t kPromptChunksPerWorker = 16;
 // Query heads, over positions, of one attention task (what pays off: see kernels::AttentionTask).
 constexpr uint32_t kAttentionQueries = 16;
 // About what norms and quantising cost per element, in multiply-adds of a matrix kernel.
@@ -309,7 +312,8 @@ Activations Decoder::activations(const float* x, uint32_t cols, uint32_t count) 
 }
 
 uint32_t Decoder::grain(const Worker& worker, uint32_t total, uint64_t work) const {
-  const uint64_t for_balance = std::max<uint64_t>(1, total / (worker.count() * kChunksPerWorker));
+  const uint32_t chunks = worker.count() * (count_ == 1 ? kDecodeChunksPerWorker : kPromptChunksPerWorker);
+  const uint64_t for_balance = std::max<uint64_t>(1, total / chunks);
   return static_cast<uint32_t>(std::clamp<uint64_t>(kChunkWork / std::max<uint64_t>(1, work), 1, for_balance));
 }
 

@@ -17,7 +17,7 @@ struct Scratch {
     uint32_t threads = 0;
   };
   // Rows of gate and up that are computed together before their activation.
-  static constexpr uint32_t kGluRows = 64;
+  static constexpr uint32_t kGluRows = 128;
 
   static Result<Scratch> create(const model::Config& config, const Shape& shape);
   static uint64_t bytes_for(const model::Config& config, const Shape& shape);
