@@ -73,7 +73,7 @@ struct FloatMatmul {
         const uint32_t row = (panel + p) * kPanelRows;
         const uint32_t n_rows = w.rows - row < kPanelRows ? w.rows - row : kPanelRows;
         PanelPacker<S>::template pack_some<kType>(n_rows, w.data + (size_t{row} * w.cols + begin) * kBytes,
-                                                  w.cols * kBytes, n, packed + p * kChunk * kColumnBytes);
+                                                  w.cols * kBytes, n, n * kBytes, packed + p * kChunk * kColumnBytes);
       }
     }
 

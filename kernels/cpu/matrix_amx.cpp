@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cpu/matrix_kernels.h"
 #include "kernels/cpu/quantized_matmul.h"
@@ -14,10 +15,9 @@
 namespace leanstream::kernels {
 namespace {
 
-// Weights are 16 rows wide: row t of a weight tile is vector t of a panel's slice, as it stands. Vectors come 16 at a
-// time straight from Activations::q8; the last ones of a batch, fewer than 16, have tiles of their own. Compilers want
-// the numbers of tiles as literals: 0 and 1 are sums, 2 and 3 vectors, 4 and 5 weights, 6 the last sums, 7 the last
-// vectors.
+// The shapes of the tiles. Weights are 16 rows wide: row t of a weight tile is vector t of a panel's slice, as it
+// stands. Vectors come 16 at a time, or fewer at the end of a batch. Compilers want the numbers of tiles as literals: 0
+// to 3 are sums, 4 and 5 vectors, 6 and 7 weights.
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -25,16 +25,15 @@ struct alignas(64) TileConfig {
   uint16_t row_bytes[16] = {};
   uint8_t rows[16] = {};
 
-  // n_last: vectors of the last set, 1..16. k: elements of an inner product, 16 or 32.
-  TileConfig(uint32_t n_last, int k) {
-    for (const int sums : {0, 1, 6}) row_bytes[sums] = 64;
-    for (const int vectors : {2, 3, 7}) row_bytes[vectors] = static_cast<uint16_t>(k);
-    for (const int whole : {0, 1, 2, 3}) rows[whole] = kSetVectors;
-    for (const int last : {6, 7}) rows[last] = static_cast<uint8_t>(n_last);
-    for (const int weights : {4, 5}) {
-      row_bytes[weights] = 64;
-      rows[weights] = static_cast<uint8_t>(k / 4);
-    }
+  // k: elements of an inner product, 16 or 32.
+  TileConfig(uint32_t n_vectors, int k) {
+    for (const int sums : {0, 1, 2, 3}) set(sums, n_vectors, 64);
+    for (const int vectors : {4, 5}) set(vectors, n_vectors, k);
+    for (const int weights : {6, 7}) set(weights, static_cast<uint32_t>(k) / 4, 64);
+  }
+  void set(int tile, uint32_t n_rows, int bytes) {
+    rows[tile] = static_cast<uint8_t>(n_rows);
+    row_bytes[tile] = static_cast<uint16_t>(bytes);
   }
 };
 
@@ -43,10 +42,10 @@ struct AmxMatmul {
   using S = Avx512;
   using Portion = QuantizedMatmul<S, kType>;
   using C = typename Portion::C;
-  using VectorScales = typename Portion::VectorScales;
   static constexpr int kGroupsPerSlice = Portion::kGroupsPerSlice;
   static constexpr int kGroupElements = 32 / kGroupsPerSlice;
-  static constexpr uint32_t kBatch = 128;  // vectors that share one unpacking
+  static constexpr size_t kVectorsPerGroup = kGroupElements / 4;  // SIMD vectors of a panel
+  static constexpr uint32_t kBatch = 128;                         // vectors that share one unpacking
   using Sums = int32_t[kSetVectors][kPanelRows];
 
   // A panel's part in one sum group, as signed numbers.
@@ -75,86 +74,112 @@ struct AmxMatmul {
     }
   }
 
-  // sums[m][r] = the exact dot product of one group of row r and vector m, on one of the sets of tiles.
-  static void dot_even(const std::byte* numbers, const int8_t* q8, size_t q8_stride, Sums& sums) {
+  // Sixteen vectors' parts in one sum group, each tile of them in one piece: rows that are a power of two apart would
+  // drive each other out of the first-level cache.
+  struct VectorSet : Portion::VectorScales {
+    alignas(64) int8_t q8[Portion::kGroupsOfSum][kSetVectors][kGroupElements];
+
+    void fill(const Activations& x, uint32_t first, uint32_t n, uint32_t begin, uint32_t n_slices) {
+      Portion::VectorScales::fill(x, first, n, begin, n_slices);
+      for (uint32_t m = 0; m < n; ++m) {
+        const int8_t* from = x.q8 + size_t{first + m} * x.cols + begin;
+        for (uint32_t group = 0; group < n_slices * kGroupsPerSlice; ++group, from += kGroupElements) {
+          __builtin_memcpy(q8[group][m], from, kGroupElements);
+        }
+      }
+    }
+  };
+
+  // sums[i][m][r] = the exact dot product of row r and vector m over group `group` + i. Four tiles of sums are in
+  // flight, and stored together: a store's 16 rows then wait for no product.
+  static void dot_four(const Unpacked& w, const VectorSet& x, uint32_t group, Sums* sums) {
+    const auto* numbers = w.numbers[group * kVectorsPerGroup];
+    const int8_t* q8 = x.q8[group][0];
     _tile_zero(0);
-    _tile_loadd(2, q8, q8_stride);
-    _tile_loadd(4, numbers, 64);
-    _tile_dpbssd(0, 2, 4);
-    _tile_stored(0, sums, 64);
-  }
-  static void dot_odd(const std::byte* numbers, const int8_t* q8, size_t q8_stride, Sums& sums) {
     _tile_zero(1);
-    _tile_loadd(3, q8, q8_stride);
-    _tile_loadd(5, numbers, 64);
-    _tile_dpbssd(1, 3, 5);
-    _tile_stored(1, sums, 64);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_loadd(4, q8, kGroupElements);
+    _tile_loadd(6, numbers, 64);
+    _tile_dpbssd(0, 4, 6);
+    _tile_loadd(5, q8 + sizeof x.q8[0], kGroupElements);
+    _tile_loadd(7, numbers + 64 * kVectorsPerGroup, 64);
+    _tile_dpbssd(1, 5, 7);
+    _tile_loadd(4, q8 + 2 * sizeof x.q8[0], kGroupElements);
+    _tile_loadd(6, numbers + 2 * 64 * kVectorsPerGroup, 64);
+    _tile_dpbssd(2, 4, 6);
+    _tile_loadd(5, q8 + 3 * sizeof x.q8[0], kGroupElements);
+    _tile_loadd(7, numbers + 3 * 64 * kVectorsPerGroup, 64);
+    _tile_dpbssd(3, 5, 7);
+    _tile_stored(0, sums[0], 64);
+    _tile_stored(1, sums[1], 64);
+    _tile_stored(2, sums[2], 64);
+    _tile_stored(3, sums[3], 64);
   }
-  static void dot_last(const std::byte* numbers, const int8_t* q8, size_t q8_stride, Sums& sums) {
-    _tile_zero(6);
-    _tile_loadd(7, q8, q8_stride);
-    _tile_loadd(4, numbers, 64);
-    _tile_dpbssd(6, 7, 4);
-    _tile_stored(6, sums, 64);
+  static void dot_one(const Unpacked& w, const VectorSet& x, uint32_t group, Sums* sums) {
+    _tile_zero(0);
+    _tile_loadd(4, x.q8[group][0], kGroupElements);
+    _tile_loadd(6, w.numbers[group * kVectorsPerGroup], 64);
+    _tile_dpbssd(0, 4, 6);
+    _tile_stored(0, sums[0], 64);
   }
 
-  static void add_group(const Unpacked& w, const VectorScales& x, uint32_t group, const Sums& sums,
+  // Adds one group's sums to those of the whole sum group. Unrolled by hand: GCC else keeps `acc` in memory.
+  static void add_group(const Unpacked& w, const VectorSet& x, uint32_t group, const Sums& sums,
                         __m512 (&acc)[kSetVectors]) {
     const __m512 scale = S::load_floats(w.scale[group]);
-    for (uint32_t m = 0; m < kSetVectors; ++m) {
-      const __m512 factor = S::multiply(scale, S::broadcast(x.scale[group / kGroupsPerSlice][m]));
-      acc[m] = S::multiply_add(S::to_floats(VectorScales::load(sums[m])), factor, acc[m]);
-    }
+    const float* x_scale = x.scale[group / kGroupsPerSlice];
+    for_each_vector([&]<int m>() {
+      const __m512 factor = S::multiply(scale, S::broadcast(x_scale[m]));
+      acc[m] = S::multiply_add(S::to_floats(VectorSet::load(sums[m])), factor, acc[m]);
+    });
     if constexpr (C::kHasOffsets) {
       const __m512 offset = S::load_floats(w.offset[group]);
-      for (uint32_t m = 0; m < kSetVectors; ++m) {
-        acc[m] = S::multiply_add(offset, S::broadcast(x.negated_sum[group][m]), acc[m]);
-      }
+      for_each_vector(
+          [&]<int m>() { acc[m] = S::multiply_add(offset, S::broadcast(x.negated_sum[group][m]), acc[m]); });
     }
   }
 
-  // One sum group of a panel times n <= 16 vectors, the last of which may be missing.
-  static void multiply_set(const Unpacked& w, uint32_t n_groups, const VectorScales& x, const int8_t* q8,
-                           size_t q8_stride, uint32_t n, const std::byte* ahead, const RowTotals<S>& totals,
-                           size_t out_stride) {
-    constexpr size_t kWordsPerGroup = kGroupElements / 4;
-    alignas(64) Sums sums[2] = {};
-    __m512 acc[kSetVectors];
-    for (__m512& a : acc) a = _mm512_setzero_ps();
-    if (n == kSetVectors) {
-      // Two in flight: a group's sums are stored while the group before is added up.
-      dot_even(w.numbers[0], q8, q8_stride, sums[0]);
-      for (uint32_t group = 0; group < n_groups; ++group) {
-        const uint32_t next = group + 1;
-        if (next < n_groups) {
-          const std::byte* numbers = w.numbers[next * kWordsPerGroup];
-          const int8_t* vectors = q8 + next * kGroupElements;
-          if (next % 2 == 1) {
-            dot_odd(numbers, vectors, q8_stride, sums[1]);
-          } else {
-            dot_even(numbers, vectors, q8_stride, sums[0]);
-          }
-        }
-        if (group % kGroupsPerSlice == 0) Portion::prefetch_slice(ahead, group / kGroupsPerSlice);
-        add_group(w, x, group, sums[group % 2], acc);
-      }
-    } else {
-      for (uint32_t group = 0; group < n_groups; ++group) {
-        dot_last(w.numbers[group * kWordsPerGroup], q8 + group * kGroupElements, q8_stride, sums[0]);
-        add_group(w, x, group, sums[0], acc);
-      }
+  template <typename Function>
+  [[gnu::always_inline]] static void for_each_vector(Function function) {
+    [&]<int... m>(std::integer_sequence<int, m...>) __attribute__((always_inline)) {
+      (function.template operator()<m>(), ...);
     }
-    for (uint32_t m = 0; m < n; ++m) totals.add(m * out_stride, acc[m]);
+    (std::make_integer_sequence<int, kSetVectors>());
+  }
+
+  // One sum group of a panel times the n <= 16 vectors of a set.
+  static void multiply_set(const Unpacked& w, uint32_t n_groups, const VectorSet& x, uint32_t n, const std::byte* ahead,
+                           Sums* sums, const RowTotals<S>& totals, size_t out_stride) {
+    __m512 acc[kSetVectors];
+    for_each_vector([&]<int m>() { acc[m] = _mm512_setzero_ps(); });
+    uint32_t group = 0;
+    for (; group + 4 <= n_groups; group += 4) {
+      dot_four(w, x, group, sums);
+      for (int slice = 0; slice < 4 / kGroupsPerSlice; ++slice) {
+        Portion::prefetch_slice(ahead, group / kGroupsPerSlice + slice);
+      }
+      add_group(w, x, group, sums[0], acc);
+      add_group(w, x, group + 1, sums[1], acc);
+      add_group(w, x, group + 2, sums[2], acc);
+      add_group(w, x, group + 3, sums[3], acc);
+    }
+    for (; group < n_groups; ++group) {
+      dot_one(w, x, group, sums);
+      add_group(w, x, group, sums[0], acc);
+    }
+    for_each_vector([&]<int m>() {
+      if (m < n) totals.add(m * out_stride, acc[m]);
+    });
   }
 
   static void matmul(const Matrix& w, const Activations& x, uint32_t row_begin, uint32_t row_end, float* out,
                      size_t out_stride) {
-    const uint32_t n_last = (x.count - 1) % kSetVectors + 1;
-    const TileConfig config(n_last, kGroupElements);
-    _tile_loadconfig(&config);
+    const TileConfig whole(kSetVectors, kGroupElements), last((x.count - 1) % kSetVectors + 1, kGroupElements);
     typename Portion::Source source(w);
     Unpacked unpacked;
-    VectorScales sets[kBatch / kSetVectors];
+    VectorSet sets[kBatch / kSetVectors];
+    alignas(64) Sums sums[4] = {};  // rows of missing vectors stay zero
     for (uint32_t begin = 0; begin < w.cols; begin += kSumGroup) {
       const uint32_t n_slices = (w.cols - begin < kSumGroup ? w.cols - begin : kSumGroup) / kSliceElements;
       const uint32_t n_blocks = n_slices / C::kSlices;
@@ -171,10 +196,11 @@ struct AmxMatmul {
           // GCC's tile loads do not say that they read memory.
           std::atomic_signal_fence(std::memory_order_seq_cst);
           for (uint32_t v = 0; v < n; v += kSetVectors, ahead = nullptr) {
+            if (v == 0 || left(v) < kSetVectors) _tile_loadconfig(left(v) == kSetVectors ? &whole : &last);
             const RowTotals<S> totals{out + (batch + v) * out_stride + panel * kPanelRows,
                                       Portion::rows_of(panel, row_end), begin == 0};
-            multiply_set(unpacked, n_slices * kGroupsPerSlice, sets[v / kSetVectors],
-                         x.q8 + size_t{batch + v} * x.cols + begin, x.cols, left(v), ahead, totals, out_stride);
+            multiply_set(unpacked, n_slices * kGroupsPerSlice, sets[v / kSetVectors], left(v), ahead, sums, totals,
+                         out_stride);
           }
         }
       }

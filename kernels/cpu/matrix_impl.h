@@ -53,7 +53,9 @@ struct MatrixImpl {
   static void pack_panel(WeightType type, uint32_t cols, uint32_t n_rows, const std::byte* rows, size_t row_stride,
                          std::byte* panel) {
     with_type(type, [&]<WeightType kType>() {
-      PanelPacker<S>::template pack_some<kType>(n_rows, rows, row_stride, cols / traits(kType).block_elements, panel);
+      PanelPacker<S>::template pack_some<kType>(n_rows, rows, row_stride, cols / traits(kType).block_elements,
+                                                kSumGroup / traits(kType).block_elements * traits(kType).block_bytes,
+                                                panel);
     });
   }
 
@@ -113,7 +115,7 @@ struct MatrixImpl {
           dequantize_block<kType>(block, row % kPanelRows, factor, out + b * kElements);
         } else {
           std::byte block[kPanelRows * kBytes];
-          PanelPacker<S>::template pack_some<kType>(1, w.data + (row * n_blocks + b) * kBytes, 0, 1, block);
+          PanelPacker<S>::template pack_some<kType>(1, w.data + (row * n_blocks + b) * kBytes, 0, 1, 0, block);
           dequantize_block<kType>(block, 0, factor, out + b * kElements);
         }
       }

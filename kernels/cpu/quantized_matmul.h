@@ -193,11 +193,12 @@ struct QuantizedMatmul {
     }
   }
 
-  // Asks for what slice `slice` of the panel part at `ahead` takes; nullptr for nothing.
-  static void prefetch_slice(const std::byte* ahead, uint32_t slice) {
+  // Asks for what slice `slice` of the panel part at `ahead` takes; nullptr for nothing. Inlined by force: GCC takes a
+  // function that only prefetches for one without effect, and drops its calls.
+  [[gnu::always_inline]] static void prefetch_slice(const std::byte* ahead, uint32_t slice) {
     constexpr size_t kBytes = C::kPanelBlockBytes / C::kSlices;
     if (ahead == nullptr) return;
-    for (size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(ahead + slice * kBytes + line);
+    for (size_t line = 0; line < kBytes; line += 64) __builtin_prefetch(ahead + slice * kBytes + line, 0, 1);
   }
 
   // Group sums of kVectors vectors of a set, from vector `v` on.
@@ -228,6 +229,39 @@ struct QuantizedMatmul {
           }
         }
       }
+    }
+  }
+
+  // The same straight from a panel: with few vectors an unpacking would be used too seldom. `ahead` as for
+  // prefetch_slice.
+  template <int kVectors>
+  static void dot_panel(const std::byte* block, uint32_t n_blocks, const VectorSet& x, const std::byte* ahead,
+                        Floats acc[kVectors]) {
+    for (int m = 0; m < kVectors; ++m) acc[m] = S::broadcast(0.0f);
+    for (uint32_t b = 0; b < n_blocks; ++b, block += C::kPanelBlockBytes) {
+      Floats scale[C::kGroups], offset[C::kGroups];
+      C::scales(block, scale, offset);
+      for_each_slice([&]<int kSlice>() {
+        const uint32_t slice = b * C::kSlices + kSlice;
+        prefetch_slice(ahead, slice);
+        Ints code[8];
+        codes<kSlice>(block, code);
+        for (int m = 0; m < kVectors; ++m) {
+          for (int g = 0; g < kGroupsPerSlice; ++g) {
+            const uint32_t group = slice * kGroupsPerSlice + g;
+            const int of_block = kSlice * kGroupsPerSlice + g;
+            Ints sum = S::broadcast(kExcess == 0 ? 0 : x.start[group][m]);
+            for (int t = g * kWordsPerGroup; t < (g + 1) * kWordsPerGroup; ++t) {
+              sum = dot4(sum, code[t], S::broadcast4(x.q8[8 * slice + t][m]));
+            }
+            const Floats factor = S::multiply(scale[of_block], S::broadcast(x.scale[slice][m]));
+            acc[m] = S::multiply_add(S::to_floats(sum), factor, acc[m]);
+            if constexpr (C::kHasOffsets) {
+              acc[m] = S::multiply_add(offset[of_block], S::broadcast(x.negated_sum[group][m]), acc[m]);
+            }
+          }
+        }
+      });
     }
   }
 
@@ -263,8 +297,11 @@ struct QuantizedMatmul {
       if (w.layout == Layout::kPanel) return w.data + (panel * blocks_per_row + first_block) * C::kPanelBlockBytes;
       const uint32_t row = panel * kPanelRows;
       const uint32_t n_rows = w.rows - row < kPanelRows ? w.rows - row : kPanelRows;
+      // Next comes the next sum group of these rows, or the first one of the next panel's.
+      const bool last = first_block + n_blocks == blocks_per_row;
+      const size_t ahead = (last ? kPanelRows * blocks_per_row - first_block : n_blocks) * kBytes;
       PanelPacker<S>::template pack_some<kType>(n_rows, w.data + (row * blocks_per_row + first_block) * kBytes,
-                                                blocks_per_row * kBytes, n_blocks, packed);
+                                                blocks_per_row * kBytes, n_blocks, ahead, packed);
       return packed;
     }
 
@@ -289,6 +326,26 @@ struct QuantizedMatmul {
         const std::byte* blocks = source.get(panel, begin / kSliceElements / C::kSlices, n_blocks);
         const RowTotals<S> totals{out + panel * kPanelRows, rows_of(panel, row_end), begin == 0};
         totals.add(0, dot_group(blocks, n_blocks, Vector(x, begin, n_slices)));
+      }
+    }
+  }
+
+  // Up to kVectors vectors; the missing ones count as zeros.
+  template <int kVectors>
+  static void multiply_few(const Matrix& w, const Activations& x, uint32_t row_begin, uint32_t row_end, float* out,
+                           size_t out_stride) {
+    Source source(w);
+    VectorSet set;
+    for (uint32_t begin = 0; begin < w.cols; begin += kSumGroup) {
+      const uint32_t n_slices = (w.cols - begin < kSumGroup ? w.cols - begin : kSumGroup) / kSliceElements;
+      const uint32_t n_blocks = n_slices / C::kSlices;
+      set.fill(x, 0, x.count, begin, n_slices);
+      for (uint32_t panel = row_begin / kPanelRows; panel * kPanelRows < row_end; ++panel) {
+        const std::byte* blocks = source.get(panel, begin / kSliceElements / C::kSlices, n_blocks);
+        Floats acc[kVectors];
+        dot_panel<kVectors>(blocks, n_blocks, set, source.next(blocks), acc);
+        const RowTotals<S> totals{out + panel * kPanelRows, rows_of(panel, row_end), begin == 0};
+        for (uint32_t m = 0; m < x.count; ++m) totals.add(m * out_stride, acc[m]);
       }
     }
   }
@@ -325,6 +382,9 @@ struct QuantizedMatmul {
   static void matmul(const Matrix& w, const Activations& x, uint32_t row_begin, uint32_t row_end, float* out,
                      size_t out_stride) {
     if (x.count == 1) return multiply_one(w, x, row_begin, row_end, out);
+    if (x.count == 2) return multiply_few<2>(w, x, row_begin, row_end, out, out_stride);
+    if (x.count <= 4) return multiply_few<4>(w, x, row_begin, row_end, out, out_stride);
+    if (x.count <= 8) return multiply_few<8>(w, x, row_begin, row_end, out, out_stride);
     multiply_many(w, x, row_begin, row_end, out, out_stride);
   }
 };
