@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <vector>
 
@@ -11,7 +12,16 @@
 #include "kernels/cpu/kernels.h"
 #include "kernels/reference/matmul.h"
 
+namespace leanstream {
+
+// How GoogleTest names what a test runs with.
+inline void PrintTo(WeightType type, std::ostream* out) { *out << traits(type).name; }
+
+}  // namespace leanstream
+
 namespace leanstream::kernels {
+
+inline void PrintTo(const Kernels* kernels, std::ostream* out) { *out << kernels->name; }
 
 // Random matrices and vectors for tests of the matrix kernels. Owns its numbers.
 
