@@ -2,7 +2,7 @@
 
 // The CPU kernels: one table of functions per SIMD target, chosen once at start-up. Every function is pure, touches
 // only its arguments, allocates nothing and may run on several threads at once over disjoint outputs.
-// kernels/reference/reference.h has a slow twin of each.
+// kernels/reference/ has a slow twin of each.
 
 #include <cstddef>
 #include <cstdint>
