@@ -13,8 +13,9 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// Hash nodes and records that a tokenizer keeps per token and per merge, beside the text itself.
-constexpr uint64_t kTokenRecordBytes = 128;
+// Hash nodes and records that a tokenizer keeps per token and per merge, beside the text itself. With it the head and
+// vocabulary of seven files, from 32,000 tokens to 262,144, took between 65 and 90 % of what is set aside for them.
+constexpr uint64_t kTokenRecordBytes = 48;
 
 // What a loading worker reads into before it interleaves rows: this much, or one panel of rows.
 constexpr uint64_t kLeastStagingBytes = kMiB / 2;
