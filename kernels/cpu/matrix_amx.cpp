@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "kernels/cpu/matrix_kernels.h"
-#include "kernels/cpu/quantized_matmul.h"
+#include "kernels/cpu/output.h"
+#include "kernels/cpu/quantized_portion.h"
 #include "kernels/cpu/simd_avx512.h"
 
 namespace leanstream::kernels {
@@ -40,39 +41,17 @@ struct alignas(64) TileConfig {
 template <WeightType kType>
 struct AmxMatmul {
   using S = Avx512;
-  using Portion = QuantizedMatmul<S, kType>;
+  using Portion = QuantizedPortion<S, kType>;
   using C = typename Portion::C;
   static constexpr int kGroupsPerSlice = Portion::kGroupsPerSlice;
   static constexpr int kGroupElements = 32 / kGroupsPerSlice;
   static constexpr size_t kVectorsPerGroup = kGroupElements / 4;  // SIMD vectors of a panel
   static constexpr uint32_t kBatch = 128;                         // vectors that share one unpacking
+  using Unpacked = typename Portion::Unpacked;
   using Sums = int32_t[kSetVectors][kPanelRows];
 
-  // A panel's part in one sum group, as signed numbers.
-  struct Unpacked {
-    alignas(64) std::byte numbers[kSumGroup / 4][64];
-    alignas(64) float scale[Portion::kGroupsOfSum][kPanelRows];
-    alignas(64) float offset[C::kHasOffsets ? Portion::kGroupsOfSum : 1][kPanelRows];
-  };
-
-  static void unpack(const std::byte* panel, uint32_t n_blocks, Unpacked& out) {
-    for (uint32_t b = 0; b < n_blocks; ++b, panel += C::kPanelBlockBytes) {
-      __m512 scale[C::kGroups], offset[C::kGroups];
-      C::scales(panel, scale, offset);
-      for (int g = 0; g < C::kGroups; ++g) {
-        S::store_floats(out.scale[b * C::kGroups + g], scale[g]);
-        if constexpr (C::kHasOffsets) S::store_floats(out.offset[b * C::kGroups + g], offset[g]);
-      }
-      Portion::for_each_slice([&]<int kSlice>() {
-        __m512i code[8];
-        C::template codes<kSlice>(panel, code);
-        for (int t = 0; t < 8; ++t) {
-          if constexpr (C::kOffset != 0) code[t] = _mm512_sub_epi8(code[t], _mm512_set1_epi8(C::kOffset));
-          S::store(out.numbers[(b * C::kSlices + kSlice) * 8 + t], code[t]);
-        }
-      });
-    }
-  }
+  // Codes as the signed numbers they stand for.
+  static __m512i prepare(__m512i codes) { return _mm512_sub_epi8(codes, _mm512_set1_epi8(C::kOffset)); }
 
   // Sixteen vectors' parts in one sum group, each tile of them in one piece: rows that are a power of two apart would
   // drive each other out of the first-level cache.
@@ -93,7 +72,7 @@ struct AmxMatmul {
   // sums[i][m][r] = the exact dot product of row r and vector m over group `group` + i. Four tiles of sums are in
   // flight, and stored together: a store's 16 rows then wait for no product.
   static void dot_four(const Unpacked& w, const VectorSet& x, uint32_t group, Sums* sums) {
-    const auto* numbers = w.numbers[group * kVectorsPerGroup];
+    const auto* numbers = w.codes[group * kVectorsPerGroup];
     const int8_t* q8 = x.q8[group][0];
     _tile_zero(0);
     _tile_zero(1);
@@ -119,7 +98,7 @@ struct AmxMatmul {
   static void dot_one(const Unpacked& w, const VectorSet& x, uint32_t group, Sums* sums) {
     _tile_zero(0);
     _tile_loadd(4, x.q8[group][0], kGroupElements);
-    _tile_loadd(6, w.numbers[group * kVectorsPerGroup], 64);
+    _tile_loadd(6, w.codes[group * kVectorsPerGroup], 64);
     _tile_dpbssd(0, 4, 6);
     _tile_stored(0, sums[0], 64);
   }
@@ -192,7 +171,7 @@ struct AmxMatmul {
         for (uint32_t panel = row_begin / kPanelRows; panel * kPanelRows < row_end; ++panel) {
           const std::byte* blocks = source.get(panel, begin / kSliceElements / C::kSlices, n_blocks);
           const std::byte* ahead = source.next(blocks);
-          unpack(blocks, n_blocks, unpacked);
+          Portion::unpack(blocks, n_blocks, prepare, unpacked);
           // GCC's tile loads do not say that they read memory.
           std::atomic_signal_fence(std::memory_order_seq_cst);
           for (uint32_t v = 0; v < n; v += kSetVectors, ahead = nullptr) {

@@ -86,7 +86,7 @@ struct MatrixImpl {
         S::store_floats(scales[g], scale[g]);
         if constexpr (C::kHasOffsets) S::store_floats(offsets[g], offset[g]);
       }
-      QuantizedMatmul<S, kType>::for_each_slice([&]<int kSlice>() {
+      QuantizedPortion<S, kType>::for_each_slice([&]<int kSlice>() {
         Ints code[8];
         C::template codes<kSlice>(block, code);
         for (int t = 0; t < 8; ++t) {
