@@ -39,7 +39,8 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 Result<File> File::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a FIFO is refused below instead of waiting for its writer; regular files do not mind.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return io_error("cannot open " + path, errno);
   struct stat st {};
   if (::fstat(fd, &st) != 0) {

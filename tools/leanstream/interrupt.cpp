@@ -47,6 +47,7 @@ void install_signal_handlers() {
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is then a failed write, with its sentence
 }
 
 int interrupted() {
