@@ -86,10 +86,10 @@ class Meter {
   const uint32_t ms_;
 };
 
-Sample run_pool(ReadPool& pool, Places& places, std::span<std::byte> arena, uint32_t size, uint32_t depth,
-                uint32_t ms) {
-  std::vector<ArrivalFlag> flags(depth);
-  std::vector<uint32_t> fills(depth, 0);
+Sample run_pool(ReadPool& pool, std::vector<ArrivalFlag>& flags, Places& places, std::span<std::byte> arena,
+                uint32_t size, uint32_t depth, uint32_t ms) {
+  std::vector<uint32_t> fills;
+  for (uint32_t i = 0; i < depth; ++i) fills.push_back(flags[i].filled);
   const auto submit = [&](uint32_t i) {
     Read read;
     read.size = size;
@@ -209,6 +209,7 @@ int sweep(const Options& options) {
     return 1;
   }
   const std::span<std::byte> arena(memory->data(), memory->size_bytes());
+  std::vector<ArrivalFlag> flags(*std::max_element(options.depths.begin(), options.depths.end()));  // outlive the pools
   Result<std::unique_ptr<ReadPool>> ring = make_pool(*file, arena, options, PoolParams::Kind::kRing);
   Result<std::unique_ptr<ReadPool>> threads = make_pool(*file, arena, options, PoolParams::Kind::kThreads);
   if (!ring.ok() || !threads.ok()) {
@@ -229,7 +230,7 @@ int sweep(const Options& options) {
           const Sample sample =
               engine == "plain"
                   ? run_plain(file->descriptor(), places, arena, size, depth, options.ms)
-                  : run_pool(engine == "ring" ? **ring : **threads, places, arena, size, depth, options.ms);
+                  : run_pool(engine == "ring" ? **ring : **threads, flags, places, arena, size, depth, options.ms);
           rates[e].push_back(sample.gb_per_s);
           cores[e].push_back(sample.cores);
         }

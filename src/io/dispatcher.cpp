@@ -144,7 +144,9 @@ const Read* Dispatcher::overdue(uint64_t now_us) {
     if (flight.state == State::kInKernel && (oldest == nullptr || flight.issued_us < oldest->issued_us))
       oldest = &flight;
   deadline_check_us_ = oldest == nullptr ? kNever : oldest->issued_us + limits_.deadline_us;
-  return now_us < deadline_check_us_ ? nullptr : &oldest->read;
+  if (now_us < deadline_check_us_) return nullptr;
+  deadline_check_us_ = kNever;
+  return &oldest->read;
 }
 
 uint64_t Dispatcher::next_event_us() const {

@@ -60,7 +60,7 @@ class Dispatcher {
   // The next read that is complete and no longer held back.
   std::optional<Arrival> arrived(uint64_t now_us);
 
-  // A read in the kernel past its deadline, or nothing.
+  // A read in the kernel past its deadline, or nothing. Tells of the first: what follows is the same story.
   const Read* overdue(uint64_t now_us);
 
   // When arrived() or overdue() may next have something, if no result comes; kNever where neither will.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file.h"
@@ -32,8 +33,8 @@ constexpr double kDrift = 0.25;
 // Keeps `depth` reads of one size in flight at random places of a file.
 class RandomReads {
  public:
-  RandomReads(ReadPool* pool, const StorageFile& file, std::span<std::byte> arena)
-      : pool_(*pool), file_(file), arena_(arena), flags_(kMaxDepth) {}
+  RandomReads(std::unique_ptr<ReadPool> pool, const StorageFile& file, std::span<std::byte> arena)
+      : file_(file), arena_(arena), flags_(kMaxDepth), pool_(std::move(pool)) {}
 
   bool fits(uint32_t size_bytes, uint32_t depth) const {
     return uint64_t{size_bytes} * depth <= arena_.size() && size_bytes <= file_.size_bytes();
@@ -48,7 +49,7 @@ class RandomReads {
     for (bool more = true; more;) {
       more = now_us() - start < budget_us || arrived < depth;
       for (uint32_t i = 0; i < depth; ++i) {
-        if (Status status = pool_.wait(flags_[i], fill_, nullptr, nullptr); !status.ok()) return status;
+        if (Status status = pool_->wait(flags_[i], fill_, nullptr, nullptr); !status.ok()) return status;
         ++arrived;
         if (more) submit_next(i, size_bytes);
       }
@@ -68,7 +69,7 @@ class RandomReads {
     read.buffer = arena_.data() + size_t{i} * size_bytes;
     read.flag = &flags_[i];
     read.fill = fill;
-    pool_.submit({&read, 1});
+    pool_->submit({&read, 1});
   }
 
   uint64_t random_offset(uint32_t size_bytes) {
@@ -77,10 +78,10 @@ class RandomReads {
     return (state_ >> 20) % ((file_.size_bytes() - size_bytes) / kBlock + 1) * kBlock;
   }
 
-  ReadPool& pool_;
   const StorageFile& file_;
   const std::span<std::byte> arena_;
-  std::vector<ArrivalFlag> flags_;
+  std::vector<ArrivalFlag> flags_;  // outlive the pool
+  const std::unique_ptr<ReadPool> pool_;
   uint32_t fill_ = 1;
   uint64_t state_ = now_us();
 };
@@ -145,7 +146,7 @@ Result<bool> still_true(const StorageCurve& curve, const StorageFile& file, std:
                         const PoolParams& params) {
   Result<std::unique_ptr<ReadPool>> pool = ReadPool::create({&file, 1}, arena, deep_enough(params));
   if (!pool.ok()) return pool.status();
-  RandomReads reads(pool->get(), file, arena);
+  RandomReads reads(*std::move(pool), file, arena);
   const StorageCurve::Point point = curve.knee(0.97);
   if (point.depth > kMaxDepth || !reads.fits(point.size_bytes, point.depth)) return false;
   const Result<double> now = reads.measure(point.size_bytes, point.depth, kCheckMs * 1000);
@@ -159,7 +160,7 @@ Result<StorageCurve> measure_storage(const StorageFile& file, std::span<std::byt
                                      uint32_t budget_ms) {
   Result<std::unique_ptr<ReadPool>> pool = ReadPool::create({&file, 1}, arena, deep_enough(params));
   if (!pool.ok()) return pool.status();
-  RandomReads reads(pool->get(), file, arena);
+  RandomReads reads(*std::move(pool), file, arena);
   StorageCurve curve;
   curve.device = name_device(file).text;
   curve.measured_unix_s = std::time(nullptr);

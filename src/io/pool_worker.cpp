@@ -82,7 +82,7 @@ void PoolWorker::wake_if_asleep() {
 }
 
 bool PoolWorker::halted(uint32_t halts) const {
-  return halted_.load(std::memory_order_acquire) == halts && in_kernel_.load(std::memory_order_acquire) == 0;
+  return halted_.load(std::memory_order_acquire) == halts && in_flight_.load(std::memory_order_acquire) == 0;
 }
 
 void PoolWorker::add_to(PoolCounters* counters) const {
@@ -149,8 +149,8 @@ void PoolWorker::issue_reads() {
 }
 
 void PoolWorker::publish() {
-  in_kernel_.store(dispatcher_.in_kernel(), std::memory_order_release);
-  // After the count: who sees this halt heeded sees what it left in the kernel.
+  in_flight_.store(dispatcher_.in_flight(), std::memory_order_release);
+  // After the count: who sees this halt heeded sees what it left in flight.
   halted_.store(heeded_halts_, std::memory_order_release);
 }
 
@@ -208,7 +208,7 @@ void PoolWorker::deliver(uint64_t now_us) {
 }
 
 void PoolWorker::check_deadlines(uint64_t now_us) {
-  const Read* late = gave_up_ ? nullptr : dispatcher_.overdue(now_us);
+  const Read* late = dispatcher_.overdue(now_us);
   if (late == nullptr) return;
   pool_.fail({Code::kDeadline, name_read(pool_.files_[late->file], *late) + ": the drive did not answer within " +
                                    std::to_string(pool_.params_.deadline_us / 1000) + " ms"});

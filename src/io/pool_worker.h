@@ -30,7 +30,7 @@ class PoolWorker {
   bool offer(const Read& read) { return inbox_.try_push(read); }  // false: full
   void wake_if_asleep();
   void wake() { device_->wake(); }
-  bool halted(uint32_t halts) const;  // it has heeded this many halts, and nothing is in the kernel
+  bool halted(uint32_t halts) const;  // it has heeded this many halts, and has nothing in flight
   void add_to(PoolCounters* counters) const;
 
  private:
@@ -59,7 +59,7 @@ class PoolWorker {
 
   alignas(128) std::atomic<uint32_t> asleep_{0};  // it waits, and a new read would be of use
   // What other threads may know; this thread writes.
-  alignas(128) std::atomic<uint32_t> in_kernel_{0};
+  alignas(128) std::atomic<uint32_t> in_flight_{0};
   std::atomic<uint32_t> halted_{0};
   std::atomic<uint64_t> reads_{0}, bytes_{0}, dropped_{0}, retried_{0}, busy_us_{0};
   std::atomic<uint64_t> busy_since_us_{0};  // 0: nothing in flight

@@ -87,9 +87,9 @@ class ReadPool {
   // still writes into the arena asks quiesce() first.
   virtual ~ReadPool() = default;
 
-  // Drops what is queued, then waits for the reads in flight. true: no buffer is written to any more, until the next
-  // submit(). false after `timeout_us`: the kernel may write into the arena at any later time, and it must be leaked.
-  // The caller submits nothing meanwhile.
+  // Drops what is queued, then waits for the reads in flight. true: no buffer is written to and no flag raised any
+  // more, until the next submit(). false after `timeout_us`: the kernel may write into the arena at any later time, and
+  // it must be leaked. The caller submits nothing meanwhile.
   virtual bool quiesce(uint64_t timeout_us) = 0;
 
   // Queues reads; more than capacity() queued or in flight fail the pool. The caller has finished with their buffers.

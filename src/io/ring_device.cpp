@@ -240,8 +240,9 @@ void RingDevice::issue(const DeviceRead& read) {
 
 void RingDevice::cancel(uint32_t id) {
   Lane& lane = lanes_[lane_of_[id]];
+  // Leaves room for the reads that issue() may yet bring, and the wake-up.
+  if (io_uring_sq_space_left(lane.ring.get()) <= depth_per_lane_ - lane.in_flight + 1) return;
   io_uring_sqe* sqe = io_uring_get_sqe(lane.ring.get());
-  if (sqe == nullptr) return;
   io_uring_prep_cancel(sqe, reinterpret_cast<void*>(uintptr_t{id}), 0);
   sqe->user_data = kCancelTag;
   lane.unsubmitted = true;
