@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t kWaitSpinUs = 20;      // less than the sleep and the wake-up that it may spare
 constexpr uint64_t kWaitPollUs = 20'000;  // how often a sleeper looks for a stop or a failure
+// wait() gives up this long after twice the deadline: a worker that only waits for a busy CPU tells its story first.
+constexpr uint64_t kStuckGraceUs = 2'000'000;
 constexpr uint64_t kQuiescePollUs = 200;
 constexpr uint64_t kFailedQuiesceUs = 100'000;  // a failed pool has waited its deadline already
 
@@ -101,7 +103,7 @@ Status DevicePool::wait(const ArrivalFlag& flag, uint32_t fill, bool (*stop)(voi
     if (failed()) return status();
     if (stop != nullptr && stop(stop_user)) return cancelled("stopped while waiting for the drive");
     const uint64_t last = std::max(start, last_arrival_us_.load(std::memory_order_relaxed)), now = now_us();
-    if (now > last && now - last > 2 * params_.deadline_us)
+    if (now > last && now - last > 2 * params_.deadline_us + kStuckGraceUs)
       fail({Code::kDeadline, "waited for bytes that did not come: filling " + std::to_string(fill) +
                                  " of a buffer: no read at all arrived for " + std::to_string((now - last) / 1000) +
                                  " ms"});

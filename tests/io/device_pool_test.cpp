@@ -159,6 +159,7 @@ TEST_F(FakePool, fails_within_the_deadline_when_the_drive_stalls_and_touches_the
   open(2, params);
   drive_->hang(at(5));
   submit(read(5));
+  ASSERT_TRUE(drive_->wait_until_issued(1));
   const Status status = wait(5);
   EXPECT_EQ(status.code(), Code::kDeadline);
   EXPECT_EQ(status.message(),
