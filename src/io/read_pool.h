@@ -101,7 +101,8 @@ class ReadPool {
   virtual void drop_before(uint32_t generation) = 0;
 
   // Waits until flag.filled == fill: a bounded spin, then a futex. Errors: the pool's failure; kDeadline when nothing
-  // at all arrived for twice the deadline; kCancelled when `stop` said so (may be null; polled at least every 20 ms).
+  // at all arrived for twice the deadline and two seconds; kCancelled when `stop` said so (may be null; polled at least
+  // every 20 ms).
   virtual Status wait(const ArrivalFlag& flag, uint32_t fill, bool (*stop)(void*), void* stop_user) = 0;
 
   virtual Status status() const = 0;
