@@ -34,8 +34,9 @@ struct StorageCurve {
 };
 
 // Measures random reads of `file` into `arena` through a pool with `params` (its depth is raised to the largest
-// measured), about `budget_ms` in all. Sizes and depths that need more room than the arena has are left out. Errors:
-// the pool's; kInvalidArgument where file or arena are too small for one read.
+// measured), about `budget_ms` in all, each size and depth twice: the better counts. Those that need more room than the
+// arena has, or than 16 MiB, are left out. Errors: the pool's; kInvalidArgument where file or arena are too small for
+// one read.
 Result<StorageCurve> measure_storage(const StorageFile& file, std::span<std::byte> arena, const PoolParams& params,
                                      uint32_t budget_ms);
 
