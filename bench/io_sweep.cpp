@@ -2,7 +2,7 @@
 // plain threads that call pread() with O_DIRECT into huge pages. The three take turns in every cell, so that a busy
 // machine or drive disturbs them alike.
 //
-//   io_sweep FILE [--pattern rand|seq] [--sizes 64K,1M] [--depths 1,8,32] [--ms 200] [--repeats 1] [--workers 1]
+//   bench_io_sweep FILE [--pattern rand|seq] [--sizes 64K,1M] [--depths 1,8,32] [--ms 200] [--repeats 1] [--workers 1]
 //                 [--lanes 1] [--engines ring,threads,plain]
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -101,7 +101,7 @@ Sample run_pool(ReadPool& pool, std::vector<ArrivalFlag>& flags, Places& places,
   };
   const auto check = [](const Status& status) {
     if (status.ok()) return;
-    std::fprintf(stderr, "io_sweep: %s\n", status.message().c_str());
+    std::fprintf(stderr, "bench_io_sweep: %s\n", status.message().c_str());
     std::exit(1);
   };
   const Meter meter(ms);
@@ -126,7 +126,7 @@ Sample run_plain(int fd, Places& places, std::span<std::byte> arena, uint32_t si
       while (meter.running()) {
         const ssize_t n = ::pread(fd, arena.data() + size_t{i} * size, size, static_cast<off_t>(places.next()));
         if (n != static_cast<ssize_t>(size)) {
-          std::fprintf(stderr, "io_sweep: pread: %s\n", std::strerror(errno));
+          std::fprintf(stderr, "bench_io_sweep: pread: %s\n", std::strerror(errno));
           std::exit(1);
         }
         bytes += size;
@@ -205,7 +205,7 @@ int sweep(const Options& options) {
                              *std::max_element(options.depths.begin(), options.depths.end());
   Result<MappedMemory> memory = MappedMemory::allocate(arena_bytes);
   if (!file.ok() || !memory.ok()) {
-    std::fprintf(stderr, "io_sweep: %s\n", (file.ok() ? memory.status() : file.status()).message().c_str());
+    std::fprintf(stderr, "bench_io_sweep: %s\n", (file.ok() ? memory.status() : file.status()).message().c_str());
     return 1;
   }
   const std::span<std::byte> arena(memory->data(), memory->size_bytes());
@@ -213,7 +213,7 @@ int sweep(const Options& options) {
   Result<std::unique_ptr<ReadPool>> ring = make_pool(*file, arena, options, PoolParams::Kind::kRing);
   Result<std::unique_ptr<ReadPool>> threads = make_pool(*file, arena, options, PoolParams::Kind::kThreads);
   if (!ring.ok() || !threads.ok()) {
-    std::fprintf(stderr, "io_sweep: %s\n", (ring.ok() ? threads.status() : ring.status()).message().c_str());
+    std::fprintf(stderr, "bench_io_sweep: %s\n", (ring.ok() ? threads.status() : ring.status()).message().c_str());
     return 1;
   }
   std::printf("%8s %6s", "KiB", "depth");
@@ -255,7 +255,7 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, &options)) {
     std::fprintf(
         stderr,
-        "usage: io_sweep FILE [--pattern rand|seq] [--sizes 64K,1M] [--depths 1,8,32] [--ms 200] [--repeats 1]\n"
+        "usage: bench_io_sweep FILE [--pattern rand|seq] [--sizes 64K,1M] [--depths 1,8,32] [--ms 200] [--repeats 1]\n"
         "                [--workers 1] [--lanes 1] [--engines ring,threads,plain]\n");
     return 2;
   }
