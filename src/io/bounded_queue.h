@@ -10,7 +10,9 @@ namespace leanstream::io {
 
 // First in, first out, of fixed capacity, for any number of writers and readers. No locks; no allocation after
 // construction. Each cell carries a turn: `position` when a writer may fill it, `position + 1` when a reader may empty
-// it (D. Vyukov's bounded queue). An item being written when its writer is descheduled hides those behind it meanwhile.
+// it (D. Vyukov's bounded queue). A writer interrupted half way hides the items behind its own meanwhile, and a reader
+// interrupted half way blocks its cell: with several readers the queue may call itself full with fewer than `capacity`
+// items.
 template <typename T>
 class BoundedQueue {
  public:
@@ -20,7 +22,7 @@ class BoundedQueue {
   }
 
   // false: full. The item is visible to the reader that pops it, with all that its writer wrote before.
-  bool try_push(const T& item) {
+  [[nodiscard]] bool try_push(const T& item) {
     size_t position = head_.load(std::memory_order_relaxed);
     for (;;) {
       Cell& cell = cells_[position & mask_];
@@ -38,7 +40,7 @@ class BoundedQueue {
   }
 
   // false: empty.
-  bool try_pop(T* item) {
+  [[nodiscard]] bool try_pop(T* item) {
     size_t position = tail_.load(std::memory_order_relaxed);
     for (;;) {
       Cell& cell = cells_[position & mask_];

@@ -39,7 +39,9 @@ struct Shared {
   }
 
   void offer(const DeviceRead& read) {
-    wanted.try_push(read);  // there is room: no more are out than there are readers
+    // No more reads are out than there are cells, but a reader that was interrupted while it took one still blocks its
+    // cell. It has no system call to make there, and needs a CPU only.
+    while (!wanted.try_push(read)) std::this_thread::yield();
     tickets.fetch_add(1, std::memory_order_seq_cst);
     if (idle_readers.load(std::memory_order_seq_cst) != 0) futex_wake(tickets, 1);
   }
@@ -62,10 +64,11 @@ struct Shared {
 void reader_main(const std::shared_ptr<Shared>& shared) {
   while (shared->claim()) {
     DeviceRead read;
-    if (!shared->wanted.try_pop(&read)) continue;  // cannot be: a ticket stands for a read
+    while (!shared->wanted.try_pop(&read)) std::this_thread::yield();  // the ticket stands for a read that is there
     const ssize_t n =
         ::pread(shared->descriptors[read.descriptor], read.buffer, read.size, static_cast<off_t>(read.offset));
-    shared->done.try_push({read.id, n < 0 ? -errno : static_cast<int32_t>(n)});
+    const DeviceResult result{read.id, n < 0 ? -errno : static_cast<int32_t>(n)};
+    while (!shared->done.try_push(result)) std::this_thread::yield();
     shared->ring_bell();
   }
 }
