@@ -24,6 +24,7 @@ Kernels make_table(const Target& target) {
   table.attention = vector.attention;
   table.argmax = vector.argmax;
   table.log_sum_exp = vector.log_sum_exp;
+  table.sum_words = vector.sum_words;
   return table;
 }
 

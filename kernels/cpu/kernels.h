@@ -114,6 +114,9 @@ struct Kernels {
 
   // log(sum(exp(x[i]))), stable, double accumulation in a fixed order. NaN when any x is NaN.
   double (*log_sum_exp)(const float* x, uint32_t n);
+
+  // The sum of n words, modulo 2^64: the plainest loop that reads memory, the yardstick of its bandwidth.
+  uint64_t (*sum_words)(const uint64_t* x, size_t n);
 };
 
 // The best table that this CPU runs. `max_level` is a name of all_kernels(), to force a lesser target in tests and A/B

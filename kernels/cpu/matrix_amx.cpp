@@ -36,6 +36,11 @@ struct alignas(64) TileConfig {
     rows[tile] = static_cast<uint8_t>(n_rows);
     row_bytes[tile] = static_cast<uint16_t>(bytes);
   }
+  // GCC declares _tile_loadconfig to read less than the whole of it; the empty statement says that all 64 bytes are read.
+  void load() const {
+    asm volatile("" : : "r"(this) : "memory");
+    _tile_loadconfig(this);
+  }
 };
 
 template <WeightType kType>
@@ -175,7 +180,7 @@ struct AmxMatmul {
           // GCC's tile loads do not say that they read memory.
           std::atomic_signal_fence(std::memory_order_seq_cst);
           for (uint32_t v = 0; v < n; v += kSetVectors, ahead = nullptr) {
-            if (v == 0 || left(v) < kSetVectors) _tile_loadconfig(left(v) == kSetVectors ? &whole : &last);
+            if (v == 0 || left(v) < kSetVectors) (left(v) == kSetVectors ? whole : last).load();
             const RowTotals<S> totals{out + (batch + v) * out_stride + panel * kPanelRows,
                                       Portion::rows_of(panel, row_end), begin == 0};
             multiply_set(unpacked, n_slices * kGroupsPerSlice, sets[v / kSetVectors], left(v), ahead, sums, totals,

@@ -14,6 +14,7 @@ struct VectorKernels {
   decltype(Kernels::attention) attention;
   decltype(Kernels::argmax) argmax;
   decltype(Kernels::log_sum_exp) log_sum_exp;
+  decltype(Kernels::sum_words) sum_words;
 };
 
 // The most that a table of vector kernels may use of an x86 CPU. Other architectures have one level.

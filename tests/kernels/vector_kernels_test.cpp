@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -232,6 +233,13 @@ TEST_P(VectorKernelsTest, log_sum_exp_is_within_float_exponentials) {
     // larger, and becomes the absolute error of the logarithm.
     EXPECT_NEAR(kernels().log_sum_exp(x.data(), n), reference::log_sum_exp(x.data(), n), 52 * kRounding);
   }
+}
+
+TEST_P(VectorKernelsTest, sum_words_adds_every_word) {
+  std::vector<uint64_t> words(300);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = 0x9e3779b97f4a7c15u * (i + 1);
+  for (size_t n = 0; n <= words.size(); ++n)
+    ASSERT_EQ(kernels().sum_words(words.data(), n), std::accumulate(words.begin(), words.begin() + n, uint64_t{0}));
 }
 
 TEST_P(VectorKernelsTest, log_sum_exp_takes_infinities) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/memory.h"
+#include "kernels/cpu/kernels.h"
 
 namespace leanstream::cli {
 namespace {
@@ -14,17 +15,6 @@ namespace {
 // More than any last-level cache, where there is room for it.
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 constexpr int kPasses = 5;
-
-// Independent sums, so that the loads and not the additions are what takes time.
-uint64_t sum_of(const uint64_t* words, size_t count) {
-  constexpr size_t kLanes = 32;
-  uint64_t lanes[kLanes] = {};
-  for (size_t i = 0; i + kLanes <= count; i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += words[i + lane];
-  uint64_t sum = 0;
-  for (const uint64_t lane : lanes) sum += lane;
-  return sum;
-}
 
 }  // namespace
 
@@ -35,14 +25,15 @@ double memory_read_gbps(uint32_t threads) {
   Result<MappedMemory> memory = MappedMemory::allocate(bytes);
   if (!memory.ok() || bytes == 0) return 0;
   std::memset(memory->data(), 1, bytes);
+  const kernels::Kernels& kernels = *kernels::select_kernels();
   const auto* words = reinterpret_cast<const uint64_t*>(memory->data());
   double best_seconds = 0;
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<std::thread> readers;
     for (uint32_t t = 0; t < threads; ++t)
-      readers.emplace_back([words, words_each, t] {
-        const volatile uint64_t used = sum_of(words + t * words_each, words_each);
+      readers.emplace_back([&kernels, words, words_each, t] {
+        const volatile uint64_t used = kernels.sum_words(words + t * words_each, words_each);
         static_cast<void>(used);
       });
     for (std::thread& reader : readers) reader.join();
