@@ -33,7 +33,7 @@ step() {
 
 # What a build takes: compilers, CMake, and libraries that are all Debian and Ubuntu packages.
 packages="g++ cmake ninja-build pkg-config ccache libhwy-dev libpcre2-dev nlohmann-json3-dev libspdlog-dev libcli11-dev
-          libgtest-dev libgmock-dev liburing-dev"
+          libgtest-dev libgmock-dev liburing-dev libxxhash-dev"
 
 install_packages() {
   local missing=() sudo=""

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "cache/piece_lists.h"
+#include "cache/policies.h"
+
+namespace leanstream::cache {
+namespace {
+
+// Names follow the paper: T1 and T2 are the resident pieces demanded once and more than once lately, B1 and B2 what was
+// given up from them, p the share of the slots that T1 aims at. Of a cache of c slots, T1 and B1 hold at most c pieces
+// and all four at most 2c. The paper's requests come one by one; of a step, first all pieces are looked up and p
+// adapted, then the missing ones are inserted one by one.
+class ArcPolicy : public Policy {
+ public:
+  ArcPolicy(uint32_t n_pieces, uint32_t n_slots)
+      : c_(n_slots), lists_(n_pieces, kLists), list_of_(n_pieces, kNowhere) {}
+
+  void demand(std::span<const Piece> pieces) override {
+    for (const Piece piece : pieces) {
+      switch (list_of_[piece]) {
+        case kT1:
+        case kT2:
+          move(piece, kT2);
+          break;
+        case kB1:
+          p_ = std::min(c_, p_ + std::max(1u, size_[kB2] / size_[kB1]));
+          break;
+        case kB2:
+          p_ -= std::min(p_, std::max(1u, size_[kB1] / size_[kB2]));
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  // The paper's REPLACE. Where its first choice is all held, the other list gives.
+  Piece victim(Piece incoming, const Residency& residency) override {
+    const bool from_t1 = size_[kT1] > 0 && (size_[kT1] > p_ || (list_of_[incoming] == kB2 && size_[kT1] == p_));
+    const auto oldest = [&](List list) {
+      return lists_.oldest(list, [&](Piece piece) { return !residency.held(piece); });
+    };
+    const Piece first = oldest(from_t1 ? kT1 : kT2);
+    return first != kNone ? first : oldest(from_t1 ? kT2 : kT1);
+  }
+
+  void insert(Piece piece) override {
+    const bool seen_lately = list_of_[piece] != kNowhere;
+    move(piece, seen_lately ? kT2 : kT1);
+    // Only remembered pieces go: |T1| + |T2| <= c.
+    while (size_[kT1] + size_[kB1] > c_ && size_[kB1] > 0) remove(lists_.oldest(kB1));
+    while (size_[kT1] + size_[kT2] + size_[kB1] + size_[kB2] > 2 * uint64_t{c_} && size_[kB2] > 0)
+      remove(lists_.oldest(kB2));
+  }
+
+  void remove(Piece piece) override { move(piece, kNowhere); }
+  void evict(Piece piece) override { move(piece, list_of_[piece] == kT1 ? kB1 : kB2); }
+
+ private:
+  enum List : uint8_t { kT1, kT2, kB1, kB2, kLists, kNowhere = kLists };
+
+  void move(Piece piece, List to) {
+    const List from = list_of_[piece];
+    if (from != kNowhere) {
+      lists_.remove(piece);
+      --size_[from];
+    }
+    if (to != kNowhere) {
+      lists_.append(to, piece);
+      ++size_[to];
+    }
+    list_of_[piece] = to;
+  }
+
+  const uint32_t c_;
+  uint32_t p_ = 0;
+  PieceLists lists_;
+  std::vector<List> list_of_;  // [n_pieces]
+  std::array<uint32_t, kLists> size_ = {};
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> arc_policy(uint32_t n_pieces, uint32_t n_slots) {
+  return std::make_unique<ArcPolicy>(n_pieces, n_slots);
+}
+
+}  // namespace leanstream::cache
