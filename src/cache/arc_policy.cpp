@@ -17,33 +17,25 @@ class ArcPolicy : public Policy {
   ArcPolicy(uint32_t n_pieces, uint32_t n_slots)
       : c_(n_slots), lists_(n_pieces, kLists), list_of_(n_pieces, kNowhere) {}
 
-  void demand(std::span<const Piece> pieces) override {
-    for (const Piece piece : pieces) {
-      switch (list_of_[piece]) {
-        case kT1:
-        case kT2:
-          move(piece, kT2);
-          break;
-        case kB1:
-          p_ = std::min(c_, p_ + std::max(1u, size_[kB2] / size_[kB1]));
-          break;
-        case kB2:
-          p_ -= std::min(p_, std::max(1u, size_[kB1] / size_[kB2]));
-          break;
-        default:
-          break;
-      }
+  void demand(std::span<const Piece> hits, std::span<const Piece> misses) override {
+    for (const Piece piece : hits)
+      if (list_of_[piece] != kNowhere) move(piece, kT2);
+    for (const Piece piece : misses) {
+      if (list_of_[piece] == kB1) p_ = std::min(c_, p_ + std::max(1u, size_[kB2] / size_[kB1]));
+      if (list_of_[piece] == kB2) p_ -= std::min(p_, std::max(1u, size_[kB1] / size_[kB2]));
     }
   }
 
-  // The paper's REPLACE. Where its first choice is all held, the other list gives.
+  // The paper's REPLACE; where the oldest of its first choice is held, the other list gives. What is held was demanded
+  // or inserted lately, so looking past the oldest is worth it only where both are held.
   Piece victim(Piece incoming, const Residency& residency) override {
+    const auto free = [&](Piece piece) { return piece != kNone && !residency.held(piece); };
     const bool from_t1 = size_[kT1] > 0 && (size_[kT1] > p_ || (list_of_[incoming] == kB2 && size_[kT1] == p_));
-    const auto oldest = [&](List list) {
-      return lists_.oldest(list, [&](Piece piece) { return !residency.held(piece); });
-    };
-    const Piece first = oldest(from_t1 ? kT1 : kT2);
-    return first != kNone ? first : oldest(from_t1 ? kT2 : kT1);
+    const List first = from_t1 ? kT1 : kT2, second = from_t1 ? kT2 : kT1;
+    for (const List list : {first, second})
+      if (const Piece piece = lists_.oldest(list); free(piece)) return piece;
+    const Piece piece = lists_.oldest(first, free);
+    return piece != kNone ? piece : lists_.oldest(second, free);
   }
 
   void insert(Piece piece) override {

@@ -14,7 +14,14 @@ class FurthestFirst {
     heap_.reserve(n_slots);
   }
 
-  const std::vector<Piece>& pieces() const { return heap_; }
+  // The furthest piece that is not held; kNone where there is none. Looks at the held ones above it, and no others.
+  Piece furthest(const Residency& residency, size_t at = 0) const {
+    if (at >= heap_.size()) return kNone;
+    if (!residency.held(heap_[at])) return heap_[at];
+    const Piece left = furthest(residency, 2 * at + 1), right = furthest(residency, 2 * at + 2);
+    if (left == kNone || right == kNone) return left == kNone ? right : left;
+    return next_step_[left] >= next_step_[right] ? left : right;
+  }
   bool contains(Piece piece) const { return place_[piece] != kNone; }
 
   void add(Piece piece) {
@@ -82,22 +89,18 @@ class BeladyPolicy : public Policy {
     }
   }
 
-  void demand(std::span<const Piece> pieces) override {
-    for (const Piece piece : pieces) {
+  void demand(std::span<const Piece> hits, std::span<const Piece> misses) override {
+    auto hit = hits.begin();
+    auto miss = misses.begin();
+    for (size_t left = hits.size() + misses.size(); left > 0; --left) {  // in the run's order
+      const bool resident = miss == misses.end() || (hit != hits.end() && *hit < *miss);
+      const Piece piece = resident ? *hit++ : *miss++;
       next_step_[piece] = following_[demanded_++];
       if (order_.contains(piece)) order_.moved_away(piece);
     }
   }
 
-  Piece victim(Piece, const Residency& residency) override {
-    const std::vector<Piece>& pieces = order_.pieces();
-    if (pieces.empty()) return kNone;
-    if (!residency.held(pieces.front())) return pieces.front();
-    Piece furthest = kNone;  // while steps are held the top may not do: look at all
-    for (const Piece piece : pieces)
-      if (!residency.held(piece) && (furthest == kNone || next_step_[piece] > next_step_[furthest])) furthest = piece;
-    return furthest;
-  }
+  Piece victim(Piece, const Residency& residency) override { return order_.furthest(residency); }
 
   bool admits(Piece incoming, Piece victim) const override {
     return victim == kNone || next_step_[incoming] < next_step_[victim];

@@ -5,18 +5,28 @@
 namespace leanstream::cache {
 
 Cache::Cache(uint32_t n_pieces, uint32_t n_slots, std::unique_ptr<Policy> policy)
-    : residency_(n_pieces, n_slots), policy_(std::move(policy)) {}
+    : residency_(n_pieces, n_slots), step_(n_pieces), policy_(std::move(policy)) {}
 
-Step Cache::demand(std::span<const Piece> pieces, std::span<Slot> slots) {
-  assert(slots.size() >= pieces.size());
-  ++last_step_;
+// Whether a piece is found is anybody's guess, the processor's too: two passes without a branch on it.
+Cache::Demand Cache::demand(std::span<const Piece> pieces, std::span<Slot> slots) {
+  assert(slots.size() >= pieces.size() && pieces.size() <= step_.size());
+  size_t found = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const Slot slot = residency_.slot_of(pieces[i]);
-    if (slot != kNone) residency_.hold(slot, last_step_);
-    slots[i] = slot;
+    slots[i] = residency_.slot_of(pieces[i]);
+    found += slots[i] != kNone;
   }
-  policy_->demand(pieces);
-  return last_step_;
+  size_t hit = 0, miss = found;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const bool resident = slots[i] != kNone;
+    step_[resident ? hit : miss] = pieces[i];
+    hit += resident;
+    miss += !resident;
+  }
+  const std::span<const Piece> hits(step_.data(), found), misses(step_.data() + found, pieces.size() - found);
+  ++last_step_;
+  for (const Piece piece : hits) residency_.hold(piece, last_step_);
+  policy_->demand(hits, misses);
+  return {last_step_, misses};
 }
 
 Cache::Insertion Cache::insert(Piece piece, Step held_until) {
@@ -40,13 +50,10 @@ Cache::Insertion Cache::offer(Piece piece, Step held_until) {
 
 Cache::Insertion Cache::place(Piece piece, Piece victim, Step held_until) {
   assert(!residency_.resident(piece));
-  if (victim != kNone) {
-    assert(!residency_.held(victim));
-    policy_->evict(victim);
-    residency_.remove(victim);
-  }
+  if (victim != kNone) policy_->evict(victim);
   policy_->insert(piece);
-  return {residency_.place(piece, held_until), victim};
+  return {victim == kNone ? residency_.place(piece, held_until) : residency_.replace(victim, piece, held_until),
+          victim};
 }
 
 void Cache::evict(Piece piece) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "cache/piece.h"
 #include "cache/policy.h"
@@ -14,17 +15,21 @@ namespace leanstream::cache {
 // whether a piece's bytes have arrived in it, is the owner's business. A piece that is held is never given up, so its
 // slot may be read, or read into, without a lock. No allocation after construction. Single-thread.
 //
-//   Step step = cache.demand(pieces, slots);      // slots[i] == kNone: to be read
-//   cache.insert(piece, step);                    // for each of those; a slot to read into
+//   Cache::Demand demand = cache.demand(pieces, slots);
+//   for (Piece piece : demand.missing) cache.insert(piece, demand.step);  // a slot to read it into
 //   ... compute ...
-//   cache.retire(step);
+//   cache.retire(demand.step);
 class Cache {
  public:
   Cache(uint32_t n_pieces, uint32_t n_slots, std::unique_ptr<Policy> policy);
 
+  struct Demand {
+    Step step = 0;
+    std::span<const Piece> missing;  // the pieces without a slot, ascending; valid until the next demand()
+  };
   // Begins a step that needs all of `pieces` (ascending, each once) at once. slots[i] becomes the slot of pieces[i], or
   // kNone where it has none. Those that have one are held until the step is retired.
-  Step demand(std::span<const Piece> pieces, std::span<Slot> slots);
+  Demand demand(std::span<const Piece> pieces, std::span<Slot> slots);
 
   struct Insertion {
     Slot slot = kNone;      // kNone: the piece stays out
@@ -51,6 +56,7 @@ class Cache {
   Insertion place(Piece piece, Piece victim, Step held_until);
 
   Residency residency_;
+  std::vector<Piece> step_;  // [n_pieces] room for a step: what it found, then what it missed
   const std::unique_ptr<Policy> policy_;
   Step last_step_ = 0;
 };

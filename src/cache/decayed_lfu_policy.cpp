@@ -19,32 +19,28 @@ class DecayedLfuPolicy : public Policy {
   DecayedLfuPolicy(uint32_t n_pieces, uint32_t half_life_steps)
       : count_(half_life_steps), counts_(n_pieces, DecayedCount::kNever), buckets_(n_pieces, kBuckets) {}
 
-  void demand(std::span<const Piece> pieces) override {
+  void demand(std::span<const Piece> hits, std::span<const Piece> misses) override {
     now_ = count_.time_of(++step_);
     while (lowest_ < number_of(now_) - kBucketsBelow) raise_lowest();
-    for (const Piece piece : pieces) {
+    for (const Piece piece : hits) {
       const Log before = counts_[piece];
       const Log after = count_.plus_one(before, now_);
       counts_[piece] = after;
       if (buckets_.linked(piece)) move(piece, bucket_of(before), bucket_of(after));
     }
+    for (const Piece piece : misses) counts_[piece] = count_.plus_one(counts_[piece], now_);
   }
 
+  // What is held was demanded or inserted lately, and so is not the oldest of its bucket: looking past the oldest is
+  // worth it only where those of all buckets are held.
   Piece victim(Piece, const Residency& residency) override {
-    // Round the ring from the lowest bucket, by words of the bitmap: the first one twice, from and up to that bucket.
-    const uint64_t first = lowest_ % kBuckets;
-    for (uint64_t i = 0; i <= kWords; ++i) {
-      const uint64_t index = (first / 64 + i) % kWords;
-      uint64_t word = occupied_[index];
-      if (i == 0) word &= ~uint64_t{0} << (first % 64);
-      if (i == kWords) word &= (uint64_t{1} << (first % 64)) - 1;
-      for (; word != 0; word &= word - 1) {
-        const auto bucket = static_cast<uint32_t>(index * 64 + static_cast<uint64_t>(std::countr_zero(word)));
-        const Piece piece = buckets_.oldest(bucket, [&](Piece p) { return !residency.held(p); });
-        if (piece != kNone) return piece;
-      }
-    }
-    return kNone;
+    const auto free = [&](Piece piece) { return !residency.held(piece); };
+    const Piece piece = first_of_buckets([&](uint32_t bucket) {
+      const Piece oldest = buckets_.oldest(bucket);
+      return free(oldest) ? oldest : kNone;
+    });
+    if (piece != kNone) return piece;
+    return first_of_buckets([&](uint32_t bucket) { return buckets_.oldest(bucket, free); });
   }
 
   bool admits(Piece incoming, Piece victim) const override {
@@ -70,6 +66,24 @@ class DecayedLfuPolicy : public Policy {
 
   static uint64_t number_of(Log count) { return count / (DecayedCount::kOne / kBucketsPerDoubling); }
   uint32_t bucket_of(Log count) const { return std::max(number_of(count), lowest_) % kBuckets; }
+
+  // What `look` finds first, from the lowest bucket that holds pieces up; kNone where it finds nothing.
+  template <typename Look>
+  Piece first_of_buckets(Look&& look) const {
+    // Round the ring by words of the bitmap: the first word twice, from and up to the lowest bucket.
+    const uint64_t first = lowest_ % kBuckets;
+    for (uint64_t i = 0; i <= kWords; ++i) {
+      const uint64_t index = (first / 64 + i) % kWords;
+      uint64_t word = occupied_[index];
+      if (i == 0) word &= ~uint64_t{0} << (first % 64);
+      if (i == kWords) word &= (uint64_t{1} << (first % 64)) - 1;
+      for (; word != 0; word &= word - 1) {
+        const Piece piece = look(static_cast<uint32_t>(index * 64 + static_cast<uint64_t>(std::countr_zero(word))));
+        if (piece != kNone) return piece;
+      }
+    }
+    return kNone;
+  }
 
   void add(Piece piece, uint32_t bucket) {
     buckets_.append(bucket, piece);

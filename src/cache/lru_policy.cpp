@@ -8,8 +8,8 @@ class LruPolicy : public Policy {
  public:
   explicit LruPolicy(uint32_t n_pieces) : order_(n_pieces, 1) {}
 
-  void demand(std::span<const Piece> pieces) override {
-    for (const Piece piece : pieces) {
+  void demand(std::span<const Piece> hits, std::span<const Piece>) override {
+    for (const Piece piece : hits) {
       if (!order_.linked(piece)) continue;
       order_.remove(piece);
       order_.append(0, piece);

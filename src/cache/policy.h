@@ -16,8 +16,9 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // A step demands these pieces, ascending, each once, whether in the order or not. Comes before the step's inserts.
-  virtual void demand(std::span<const Piece> pieces) = 0;
+  // A step demands these pieces: `hits` are resident, though pinned ones are not in the order; `misses` are not. Both
+  // ascend. Comes before the step's inserts.
+  virtual void demand(std::span<const Piece> hits, std::span<const Piece> misses) = 0;
 
   // The piece of the order to give up for `incoming`, not held; kNone where none may go. Changes nothing.
   virtual Piece victim(Piece incoming, const Residency& residency) = 0;

@@ -18,6 +18,15 @@ Slot Residency::place(Piece piece, Step held_until) {
   return slot;
 }
 
+Slot Residency::replace(Piece old, Piece piece, Step held_until) {
+  assert(resident(old) && !held(old) && !resident(piece));
+  const Slot slot = slot_of_[old];
+  slot_of_[old] = kNone;
+  slot_of_[piece] = slot;
+  slots_[slot] = {held_until, piece};
+  return slot;
+}
+
 void Residency::remove(Piece piece) {
   assert(resident(piece));
   const Slot slot = slot_of_[piece];

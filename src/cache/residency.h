@@ -29,8 +29,9 @@ class Residency {
   bool pinned(Piece piece) const { return slots_[slot_of_[piece]].held_until == kForever; }
 
   // Of resident pieces.
-  void hold(Slot slot, Step until) {
-    if (slots_[slot].held_until < until) slots_[slot].held_until = until;
+  void hold(Piece piece, Step until) {
+    Step& held_until = slots_[slot_of_[piece]].held_until;
+    held_until = held_until < until ? until : held_until;
   }
   void pin(Piece piece) { slots_[slot_of_[piece]].held_until = kForever; }
   void unpin(Piece piece, Step until) { slots_[slot_of_[piece]].held_until = until; }
@@ -40,8 +41,9 @@ class Residency {
     if (first_live_step_ <= step) first_live_step_ = step + 1;
   }
 
-  Slot place(Piece piece, Step held_until);  // not resident before; !full()
-  void remove(Piece piece);                  // resident before
+  Slot place(Piece piece, Step held_until);               // not resident before; !full()
+  Slot replace(Piece old, Piece piece, Step held_until);  // resident, not held; not resident
+  void remove(Piece piece);                               // resident before
 
  private:
   static constexpr Step kForever = UINT64_MAX;

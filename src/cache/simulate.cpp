@@ -11,15 +11,14 @@ Misses simulate(const Steps& steps, std::span<const uint32_t> piece_bytes, Cache
   std::vector<Slot> slots(piece_bytes.size());
   for (size_t i = 0; i < steps.count(); ++i) {
     const std::span<const Piece> pieces = steps.step(i);
-    const Step step = cache.demand(pieces, slots);
+    const auto [step, missing] = cache.demand(pieces, slots);
     if (keep == Keep::kAfterStep) cache.retire(step);
     misses.demanded += pieces.size();
-    for (size_t k = 0; k < pieces.size(); ++k) {
-      misses.demanded_bytes += piece_bytes[pieces[k]];
-      if (slots[k] != kNone) continue;
-      ++misses.missed;
-      misses.missed_bytes += piece_bytes[pieces[k]];
-      cache.offer(pieces[k], keep == Keep::kAfterStep ? 0 : step);
+    misses.missed += missing.size();
+    for (const Piece piece : pieces) misses.demanded_bytes += piece_bytes[piece];
+    for (const Piece piece : missing) {
+      misses.missed_bytes += piece_bytes[piece];
+      cache.offer(piece, keep == Keep::kAfterStep ? 0 : step);
     }
     cache.retire(step);
   }

@@ -13,7 +13,7 @@ class StaticPolicy : public Policy {
     for (const Piece piece : set) in_set_[piece] = true;
   }
 
-  void demand(std::span<const Piece>) override {}
+  void demand(std::span<const Piece>, std::span<const Piece>) override {}
 
   Piece victim(Piece, const Residency& residency) override {
     return strangers_.oldest(0, [&](Piece piece) { return !residency.held(piece); });

@@ -37,12 +37,13 @@ TEST(Cache, finds_what_was_inserted) {
   Cache cache(kPieces, 2, lru_policy(kPieces));
   std::array<Slot, 2> slots = {};
   const std::array<Piece, 2> pieces = {5, 9};
-  const Step step = cache.demand(pieces, slots);
+  const auto [step, missing] = cache.demand(pieces, slots);
   EXPECT_EQ(slots, (std::array<Slot, 2>{kNone, kNone}));
+  EXPECT_EQ(std::vector<Piece>(missing.begin(), missing.end()), (std::vector<Piece>{5, 9}));
   EXPECT_EQ(cache.insert(9, step).slot, 0u);
   EXPECT_EQ(cache.insert(5, step).slot, 1u);
   cache.retire(step);
-  cache.demand(pieces, slots);
+  EXPECT_TRUE(cache.demand(pieces, slots).missing.empty());
   EXPECT_EQ(slots, (std::array<Slot, 2>{1, 0}));
   EXPECT_EQ(cache.residency().piece_in(0), 9u);
 }
@@ -53,7 +54,7 @@ TEST(Cache, gives_up_nothing_that_a_live_step_needs) {
     Steps none;
     Cache cache(kPieces, 2, policy.make(2, none));
     std::array<Slot, 3> slots = {};
-    const Step first = cache.demand({}, slots);
+    const Step first = cache.demand({}, slots).step;
     EXPECT_NE(cache.insert(1, first).slot, kNone) << policy.name;
     const Step second = first + 1;  // read ahead
     EXPECT_NE(cache.insert(2, second).slot, kNone) << policy.name;
@@ -80,9 +81,8 @@ TEST(Cache, keeps_pinned_pieces_until_they_are_unpinned) {
       cache.pin(piece);
     }
     for (size_t i = 0; i < 200; ++i) {
-      const Step step = cache.demand(steps.step(i), slots);
-      for (size_t k = 0; k < steps.step(i).size(); ++k)
-        if (slots[k] == kNone) static_cast<void>(cache.insert(steps.step(i)[k], step));
+      const auto [step, missing] = cache.demand(steps.step(i), slots);
+      for (const Piece piece : missing) static_cast<void>(cache.insert(piece, step));
       cache.retire(step);
       for (Piece piece = 0; piece < 4; ++piece) ASSERT_TRUE(cache.residency().resident(piece)) << policy.name;
     }
@@ -90,9 +90,8 @@ TEST(Cache, keeps_pinned_pieces_until_they_are_unpinned) {
     EXPECT_FALSE(cache.residency().resident(0)) << policy.name;
     for (Piece piece = 1; piece < 4; ++piece) cache.unpin(piece);
     for (size_t i = 200; i < steps.count(); ++i) {
-      const Step step = cache.demand(steps.step(i), slots);
-      for (size_t k = 0; k < steps.step(i).size(); ++k)
-        if (slots[k] == kNone) static_cast<void>(cache.insert(steps.step(i)[k], step));
+      const auto [step, missing] = cache.demand(steps.step(i), slots);
+      for (const Piece piece : missing) static_cast<void>(cache.insert(piece, step));
       cache.retire(step);
     }
   }
@@ -110,7 +109,7 @@ TEST(Cache, stays_consistent_under_random_use) {
     Step live_from = 1;
     for (size_t i = 0; i < steps.count(); ++i) {
       const auto pieces = steps.step(i);
-      const Step step = cache.demand(pieces, slots);
+      const Step step = cache.demand(pieces, slots).step;
       std::set<Piece> needed;
       for (size_t k = 0; k < pieces.size(); ++k) {
         ASSERT_EQ(slots[k], cache.residency().slot_of(pieces[k]));
@@ -165,9 +164,8 @@ TEST(Cache, allocates_nothing_after_construction) {
     std::array<Slot, kPieces> slots = {};
     const uint64_t before = testing::allocation_count();
     for (size_t i = 0; i < steps.count(); ++i) {
-      const Step step = cache.demand(steps.step(i), slots);
-      for (size_t k = 0; k < steps.step(i).size(); ++k)
-        if (slots[k] == kNone) static_cast<void>(cache.insert(steps.step(i)[k], step));
+      const auto [step, missing] = cache.demand(steps.step(i), slots);
+      for (const Piece piece : missing) static_cast<void>(cache.insert(piece, step));
       cache.retire(step);
     }
     EXPECT_EQ(testing::allocation_count(), before) << policy.name;

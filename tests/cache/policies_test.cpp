@@ -34,13 +34,11 @@ void expect_same(const Steps& steps, uint32_t n_pieces, uint32_t n_slots, std::u
   std::vector<Slot> slots(n_pieces);
   for (size_t i = 0; i < steps.count(); ++i) {
     const auto pieces = steps.step(i);
-    std::vector<Piece> missed;
-    const Step step = cache.demand(pieces, slots);
-    for (size_t k = 0; k < pieces.size(); ++k)
-      if (slots[k] == kNone) missed.push_back(pieces[k]);
-    for (const Piece piece : missed) static_cast<void>(cache.offer(piece, step));
+    const auto [step, missing] = cache.demand(pieces, slots);
+    for (const Piece piece : missing) static_cast<void>(cache.offer(piece, step));
     cache.retire(step);
-    ASSERT_EQ(missed, model.step(pieces)) << "step " << i << ", " << n_slots << " slots";
+    ASSERT_EQ(std::vector<Piece>(missing.begin(), missing.end()), model.step(pieces))
+        << "step " << i << ", " << n_slots << " slots";
   }
 }
 
@@ -213,14 +211,13 @@ TEST(DecayedLfu, gives_up_what_has_decayed) {
     for (size_t i = 0; i < steps.count(); ++i) {
       for (double& count : counts) count *= std::exp2(-1.0 / half_life);
       for (const Piece piece : steps.step(i)) ++counts[piece];
-      const Step step = cache.demand(steps.step(i), slots);
-      for (size_t k = 0; k < steps.step(i).size(); ++k) {
-        if (slots[k] != kNone) continue;
+      const auto [step, missing] = cache.demand(steps.step(i), slots);
+      for (const Piece piece : missing) {
         double least = INFINITY;
-        for (Piece piece = 0; piece < kPieces; ++piece)
-          if (cache.residency().resident(piece) && !cache.residency().held(piece))
-            least = std::min(least, counts[piece]);
-        const auto placed = cache.insert(steps.step(i)[k], step);
+        for (Piece other = 0; other < kPieces; ++other)
+          if (cache.residency().resident(other) && !cache.residency().held(other))
+            least = std::min(least, counts[other]);
+        const auto placed = cache.insert(piece, step);
         if (placed.evicted == kNone) continue;
         ASSERT_LE(counts[placed.evicted], std::max(std::exp2(-15.0), least * std::exp2(0.2))) << i;
       }
@@ -300,8 +297,8 @@ TEST(Arc, keeps_what_comes_often_through_a_scan) {
   Cache cache(1000, 10, arc_policy(1000, 10));
   std::vector<Slot> slots(1000);
   const auto demand = [&](Piece piece) {
-    const Step step = cache.demand({&piece, 1}, slots);
-    if (slots[0] == kNone) static_cast<void>(cache.insert(piece, step));
+    const auto [step, missing] = cache.demand({&piece, 1}, slots);
+    if (!missing.empty()) static_cast<void>(cache.insert(piece, step));
     cache.retire(step);
   };
   for (int i = 0; i < 4; ++i)
