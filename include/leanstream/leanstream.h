@@ -28,6 +28,8 @@
  *
  * Threads
  *   Callbacks run on the thread that made the call, never on a worker. They must not call back into the same session.
+ *   The calling thread is one of those that compute: opening a model with LEANSTREAM_LOAD_FULL, prefill, decode, score
+ *   and generate need 384 KiB of stack, and return LEANSTREAM_ERROR_UNSUPPORTED on a thread that has less left.
  */
 #ifndef LEANSTREAM_H
 #define LEANSTREAM_H

@@ -1,11 +1,10 @@
 #include "engine/worker_team.h"
 
-#include <pthread.h>
 #include <sched.h>
 
-#include <csignal>
 #include <string>
-#include <system_error>
+
+#include "base/units.h"
 
 namespace leanstream::engine {
 namespace {
@@ -19,23 +18,6 @@ uint32_t usable_cpus() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 1;
 }
 
-// Blocks all signals of this thread while it lives: threads started meanwhile inherit that, so the program's signal
-// handlers never run on our threads.
-class SignalBlock {
- public:
-  SignalBlock() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalBlock(const SignalBlock&) = delete;
-  SignalBlock& operator=(const SignalBlock&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<WorkerTeam>> WorkerTeam::create(uint32_t threads) {
@@ -47,18 +29,21 @@ Result<std::unique_ptr<WorkerTeam>> WorkerTeam::create(uint32_t threads) {
   return team;
 }
 
+Status WorkerTeam::check_calling_thread() {
+  const size_t free = free_stack_bytes();
+  if (free >= kBodyStackBytes) return {};
+  return unsupported("cannot compute on this thread: its stack has " + format_bytes(free) + " left, computing takes " +
+                     format_bytes(kBodyStackBytes) + " (of the main thread, `ulimit -s` sets it)");
+}
+
 WorkerTeam::WorkerTeam(uint32_t threads, uint32_t spin_us) : size_(threads), start_(spin_us), barrier_(spin_us) {}
 
 Status WorkerTeam::start_threads() {
-  SignalBlock block;
   threads_.reserve(size_ - 1);
   for (uint32_t index = 1; index < size_; ++index) {
-    try {
-      threads_.emplace_back([this, index] { worker_main(index); });
-    } catch (const std::system_error& error) {
-      return io_error("cannot start thread " + std::to_string(index) + " of a worker team of " + std::to_string(size_),
-                      error.code().value());
-    }
+    Result<Thread> thread = Thread::start("leanstream-" + std::to_string(index), [this, index] { worker_main(index); });
+    if (!thread.ok()) return thread.status().with_context("cannot have " + std::to_string(size_) + " compute threads");
+    threads_.push_back(*std::move(thread));
   }
   return {};
 }
@@ -66,11 +51,10 @@ Status WorkerTeam::start_threads() {
 WorkerTeam::~WorkerTeam() {
   quit_ = true;
   start_.open();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();  // joins
 }
 
 void WorkerTeam::worker_main(uint32_t index) {
-  pthread_setname_np(pthread_self(), ("leanstream-" + std::to_string(index)).c_str());
   Worker worker(*this, index);
   // A run cannot begin before the previous one's last barrier, which this thread passes: it misses no opening.
   for (uint32_t runs_seen = 0;; runs_seen = (runs_seen + 1) & Gate::kCountMask) {

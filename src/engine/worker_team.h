@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "engine/gate.h"
 
 namespace leanstream::engine {
@@ -52,6 +52,12 @@ class WorkerTeam {
   // Polled by worker 0 during a run; true asks the run to stop.
   using StopFunction = bool (*)(void* user);
 
+  // What a body may use of its thread's stack: the others' are larger (Thread), the caller of run() answers for its
+  // own.
+  static constexpr size_t kBodyStackBytes = size_t{384} << 10;
+  // kUnsupported, with both sizes, where the calling thread has less left.
+  static Status check_calling_thread();
+
   // threads >= 1, the calling thread of run() counts as one. Errors: kIo when a thread cannot be started.
   static Result<std::unique_ptr<WorkerTeam>> create(uint32_t threads);
 
@@ -92,7 +98,7 @@ class WorkerTeam {
   void poll_stop();
 
   const uint32_t size_;
-  std::vector<std::thread> threads_;  // size_ - 1, of workers 1 ..
+  std::vector<Thread> threads_;  // size_ - 1, of workers 1 ..
 
   // Written by the caller of run() (the destructor: quit_) before start_ opens, read by workers after.
   ErasedBody call_ = nullptr;

@@ -5,15 +5,13 @@
 
 #include "io/clock.h"
 #include "io/futex.h"
-#include "io/quiet_thread.h"
 
 namespace leanstream::io {
 
 Status LaneGroup::start(uint32_t lanes, std::function<void(uint32_t)> part) {
   part_ = std::move(part);
   for (uint32_t lane = 1; lane < lanes; ++lane) {
-    Result<std::thread> thread =
-        start_quiet_thread("io-lane-" + std::to_string(lane), [this, lane] { sibling_main(lane); });
+    Result<Thread> thread = Thread::start("io-lane-" + std::to_string(lane), [this, lane] { sibling_main(lane); });
     if (!thread.ok()) return thread.status();
     siblings_.push_back(*std::move(thread));
   }
@@ -24,7 +22,7 @@ LaneGroup::~LaneGroup() {
   quit_ = true;
   group_go_.fetch_add(1, std::memory_order_release);
   futex_wake_all(group_go_);
-  for (std::thread& thread : siblings_) thread.join();
+  siblings_.clear();  // joins
 }
 
 void LaneGroup::run() {

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "base/status.h"
+#include "base/thread.h"
 
 namespace leanstream::io {
 
@@ -31,7 +31,7 @@ class LaneGroup {
   void sibling_main(uint32_t lane);
 
   std::function<void(uint32_t)> part_;
-  std::vector<std::thread> siblings_;
+  std::vector<Thread> siblings_;
   bool quit_ = false;                               // written before group_go_
   alignas(128) std::atomic<uint32_t> group_go_{0};  // rounds begun; released by lane 0, acquired by siblings
   alignas(128) std::atomic<uint32_t> arrivals_{0};  // siblings done, over all rounds; released by them

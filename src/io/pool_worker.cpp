@@ -12,7 +12,6 @@
 #include "io/clock.h"
 #include "io/device_pool.h"
 #include "io/futex.h"
-#include "io/quiet_thread.h"
 
 namespace leanstream::io {
 namespace {
@@ -66,14 +65,14 @@ PoolWorker::PoolWorker(DevicePool* pool, std::unique_ptr<Device> device)
 PoolWorker::~PoolWorker() = default;
 
 Status PoolWorker::start(uint32_t index) {
-  Result<std::thread> thread = start_quiet_thread("io-worker-" + std::to_string(index), [this] { run(); });
+  Result<Thread> thread = Thread::start("io-worker-" + std::to_string(index), [this] { run(); });
   if (!thread.ok()) return thread.status();
   thread_ = *std::move(thread);
   return {};
 }
 
 void PoolWorker::stop() {
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void PoolWorker::wake_if_asleep() {

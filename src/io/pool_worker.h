@@ -3,9 +3,9 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
+#include "base/thread.h"
 #include "io/bounded_queue.h"
 #include "io/device.h"
 #include "io/dispatcher.h"
@@ -51,7 +51,7 @@ class PoolWorker {
   Dispatcher dispatcher_;
   BoundedQueue<Read> inbox_;
   std::vector<DeviceResult> results_;
-  std::thread thread_;
+  Thread thread_;
 
   uint64_t heeded_drop_ = 0;
   uint32_t heeded_halts_ = 0;

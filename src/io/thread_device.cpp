@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "io/bounded_queue.h"
 #include "io/clock.h"
 #include "io/futex.h"
-#include "io/quiet_thread.h"
 
 namespace leanstream::io {
 namespace {
@@ -84,7 +84,7 @@ class ThreadDevice final : public Device {
     futex_wake_all(shared_->tickets);
     std::vector<DeviceResult> late;
     take_results(&late);
-    for (std::thread& thread : threads_) {
+    for (Thread& thread : threads_) {
       // With a read outstanding a reader may hang in the kernel for good.
       if (outstanding_ == 0) {
         thread.join();
@@ -96,8 +96,8 @@ class ThreadDevice final : public Device {
 
   Status start_readers() {
     for (uint32_t i = 0; i < readers_; ++i) {
-      Result<std::thread> thread =
-          start_quiet_thread("io-reader-" + std::to_string(i), [shared = shared_] { reader_main(shared); });
+      Result<Thread> thread =
+          Thread::start("io-reader-" + std::to_string(i), [shared = shared_] { reader_main(shared); });
       if (!thread.ok()) return thread.status();
       threads_.push_back(*std::move(thread));
     }
@@ -138,7 +138,7 @@ class ThreadDevice final : public Device {
 
   const std::shared_ptr<Shared> shared_;
   const uint32_t readers_;
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   uint32_t outstanding_ = 0;
   uint32_t seen_ = 0;  // the bell's count at the last look
 };

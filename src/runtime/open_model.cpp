@@ -49,6 +49,9 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::
                                                    Progress progress) {
   const Clock::time_point start = Clock::now();
   if (!report(progress, 0.0f)) return cancelled_by_progress(path);
+  if (mode == LoadMode::kFull)
+    if (Status status = engine::WorkerTeam::check_calling_thread(); !status.ok())
+      return status.with_context("cannot open " + path);
   Result<gguf::Model> file = gguf::Model::open(path);
   if (!file.ok()) return file.status();
 

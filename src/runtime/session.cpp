@@ -137,6 +137,7 @@ Status Session::check_tokens(std::span<const Token> tokens, const char* what) co
 }
 
 Status Session::append(std::span<const Token> tokens, uint32_t logits_count, double* nll) {
+  if (Status status = engine::WorkerTeam::check_calling_thread(); !status.ok()) return status;
   const uint32_t before = position();
   if (tokens.size() > context() - before)
     return {Code::kContextFull, std::to_string(tokens.size()) + " tokens more at position " + std::to_string(before) +

@@ -33,6 +33,21 @@ TEST(TopLevel, says_its_version_and_its_devices) {
   EXPECT_THAT(run_leanstream({"--list-devices"}).out, ::testing::StartsWith("cpu: "));
 }
 
+TEST(TopLevel, refuses_a_stack_that_is_too_small_in_one_sentence) {
+  const auto with_stack = [](const char* kib, const std::string& flags) {
+    return run_process({"/bin/bash", "-c",
+                        std::string("ulimit -s ") + kib + "; exec '" LEANSTREAM_BINARY "' run --temp 0 -m '" +
+                            tiny_model() + "' -n 2 " + flags});
+  };
+  const std::string long_prompt = "-t 3 -p '" + std::string(300, 'x') + "'";
+  const Outcome small = with_stack("64", long_prompt);
+  EXPECT_EQ(small.exit_code, 1) << small.signal << small.err;
+  ASSERT_EQ(error_lines(small).size(), 1u) << small.err;
+  EXPECT_THAT(error_lines(small)[0], HasSubstr("stack"));
+  const Outcome enough = with_stack("512", long_prompt);
+  EXPECT_EQ(enough.exit_code, 0) << enough.signal << enough.err;
+}
+
 TEST(Info, shows_a_table_and_one_json_object) {
   EXPECT_THAT(run_leanstream({"info", tiny_model()}).out, HasSubstr("architecture   llama"));
   const json object = json::parse(run_leanstream({"info", "-m", tiny_model(), "--json"}).out);

@@ -197,6 +197,20 @@ TEST_P(WorkerTeamTest, allocates_nothing_in_a_run) {
   EXPECT_EQ(testing::allocation_count(), before);
 }
 
+TEST(WorkerTeam, gives_a_body_its_stack_on_every_thread_of_its_own) {
+  pthread_attr_t before, small;
+  pthread_getattr_default_np(&before);
+  small = before;
+  pthread_attr_setstacksize(&small, size_t{64} << 10);  // as after `ulimit -s 64`
+  pthread_setattr_default_np(&small);
+  const auto team = make_team(3);
+  pthread_setattr_default_np(&before);
+  std::vector<size_t> free_bytes(3, 0);
+  team->run([&](Worker& worker) { free_bytes[worker.index()] = free_stack_bytes(); });
+  for (const size_t free : free_bytes) EXPECT_GE(free, WorkerTeam::kBodyStackBytes);
+  EXPECT_TRUE(WorkerTeam::check_calling_thread().ok());
+}
+
 // The states (R running, S sleeping) of the threads of this process whose names begin with "leanstream-".
 std::string worker_states() {
   std::string states;

@@ -1,6 +1,9 @@
 // Meant for ThreadSanitizer as much as for its own expectations: sessions of one model on several threads.
 
+#include <pthread.h>
+
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -71,6 +74,37 @@ TEST(SessionThreads, thread_count_changes_no_result) {
   const auto model_one = test::open_model(*one, leanstream::test::tiny_model_path());
   const auto model_three = test::open_model(*three, leanstream::test::tiny_model_path());
   EXPECT_EQ(complete(*model_one, 5), complete(*model_three, 5));
+}
+
+// Runs `body` on a thread that has a stack of `bytes`.
+void run_on_stack(size_t bytes, const std::function<void()>& body) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  pthread_t thread;
+  const auto main = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, main, const_cast<std::function<void()>*>(&body)), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(SessionThreads, a_caller_with_too_small_a_stack_is_refused_and_one_with_enough_is_not) {
+  const auto runtime = test::create_runtime(2);
+  const auto model = test::open_model(*runtime, leanstream::test::tiny_model_path());
+  const auto session = test::must(Session::create(*model, {128}, {}));
+  run_on_stack(size_t{128} << 10, [&] {
+    const Status refused = session->prefill(prompt(1));
+    EXPECT_EQ(refused.code(), Code::kUnsupported);
+    EXPECT_NE(refused.message().find("stack"), std::string::npos) << refused.message();
+    EXPECT_EQ(OpenModel::open(*runtime, leanstream::test::tiny_model_path(), LoadMode::kFull, {}).status().code(),
+              Code::kUnsupported);
+  });
+  EXPECT_EQ(session->position(), 0u);
+  run_on_stack(size_t{512} << 10, [&] { EXPECT_TRUE(session->prefill(prompt(1)).ok()); });
+  EXPECT_EQ(session->position(), 40u);
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "base/memory.h"
+#include "base/thread.h"
 #include "kernels/cpu/kernels.h"
 
 namespace leanstream::cli {
@@ -30,13 +30,16 @@ double memory_read_gbps(uint32_t threads) {
   double best_seconds = 0;
   for (int pass = 0; pass < kPasses; ++pass) {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<std::thread> readers;
-    for (uint32_t t = 0; t < threads; ++t)
-      readers.emplace_back([&kernels, words, words_each, t] {
+    std::vector<Thread> readers;
+    for (uint32_t t = 0; t < threads; ++t) {
+      Result<Thread> reader = Thread::start("memory-reader", [&kernels, words, words_each, t] {
         const volatile uint64_t used = kernels.sum_words(words + t * words_each, words_each);
         static_cast<void>(used);
       });
-    for (std::thread& reader : readers) reader.join();
+      if (!reader.ok()) return 0;
+      readers.push_back(*std::move(reader));
+    }
+    readers.clear();  // joins
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     best_seconds = pass == 0 ? seconds : std::min(best_seconds, seconds);
   }

@@ -84,7 +84,11 @@ int plan(const PlanOptions& options) {
     const Result<leanstream_runtime_info> info = runtime_info(**runtime);
     if (!info.ok()) return report_failure(info.status());
     const double gbps = memory_read_gbps(info->threads);
-    bound = Bound{gbps, gbps * 1e9 / static_cast<double>(result.bytes_per_token)};
+    if (gbps > 0) {
+      bound = Bound{gbps, gbps * 1e9 / static_cast<double>(result.bytes_per_token)};
+    } else {
+      log_note("--measure has no effect: the system has no memory or no threads to give");
+    }
   }
   StandardOutput out;
   out.write(options.json ? plan_json(result, bound) : plan_table(result, bound));

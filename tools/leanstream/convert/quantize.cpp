@@ -1,8 +1,8 @@
 #include "tools/leanstream/convert/quantize.h"
 
 #include <algorithm>
-#include <thread>
 
+#include "base/thread.h"
 #include "gguf/reader.h"
 #include "gguf/tensor_type.h"
 #include "gguf/writer.h"
@@ -72,8 +72,8 @@ void copy_metadata(const gguf::Model& model, WeightType type, gguf::Writer& writ
 }
 
 // Converts rows [0, rows) on several threads: each row on its own, so their number never shows in the result.
-void convert_rows(const Conversion& conversion, uint64_t rows, uint32_t n_threads, const std::byte* in,
-                  std::byte* out) {
+Status convert_rows(const Conversion& conversion, uint64_t rows, uint32_t n_threads, const std::byte* in,
+                    std::byte* out) {
   const uint64_t cols = conversion.tensor->dims[0];
   const size_t in_stride = row_bytes(conversion.from, cols), out_stride = row_bytes(conversion.to, cols);
   const auto work = [&](uint64_t begin, uint64_t end) {
@@ -83,13 +83,16 @@ void convert_rows(const Conversion& conversion, uint64_t rows, uint32_t n_thread
       reference::quantize(conversion.to, row.data(), cols, out + r * out_stride);
     }
   };
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   const uint64_t share = (rows + n_threads - 1) / n_threads;
   for (uint64_t begin = share; begin < rows; begin += share) {
-    threads.emplace_back(work, begin, std::min(begin + share, rows));
+    Result<Thread> thread =
+        Thread::start("converter", [&work, begin, end = std::min(begin + share, rows)] { work(begin, end); });
+    if (!thread.ok()) return thread.status();
+    threads.push_back(*std::move(thread));
   }
   work(0, std::min(share, rows));
-  for (std::thread& thread : threads) thread.join();
+  return {};
 }
 
 // Reads, converts and writes one tensor, chunk by chunk.
@@ -109,7 +112,8 @@ class Converter {
       if (Status s = model_.read_tensor(tensor, begin * row_bytes(conversion.from, cols), in_); !s.ok()) return s;
       if (conversion.from != conversion.to) {
         out_.resize(n * row_bytes(conversion.to, cols));
-        convert_rows(conversion, n, std::max(params_.threads, 1u), in_.data(), out_.data());
+        Status s = convert_rows(conversion, n, std::max(params_.threads, 1u), in_.data(), out_.data());
+        if (!s.ok()) return s;
       } else {
         out_ = in_;
       }
