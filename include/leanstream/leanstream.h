@@ -110,6 +110,11 @@ typedef struct leanstream_runtime_params {
   const char* simd;             /* NULL = the best this CPU runs; else one of "avx512vnni" "avx2" "neon-dotprod" "portable" */
   leanstream_log_callback log;  /* NULL = silent */
   void* log_user;
+  const char* state_dir;        /* folder where a drive's measured bandwidth is kept, made where it is missing; NULL =
+                                   drives are not measured */
+  const char* emulate_storage;  /* NULL = the drive as it is; else one to imitate when weights are streamed, by request size:
+                                   "2.0GB/s@64K:3.5GB/s@256K,lat=90us" */
+  const char* io;               /* NULL or "auto" = io_uring, or pread threads where it is refused; "io_uring"; "pread" */
 } leanstream_runtime_params;
 
 /* Nothing here points into the library except the two names, which are static. */
@@ -125,7 +130,7 @@ typedef struct leanstream_runtime_info {
 
 LEANSTREAM_API void leanstream_runtime_params_init(leanstream_runtime_params* params);
 
-/* params may be NULL for the defaults. Errors: INVALID_ARGUMENT (threads above 256), UNSUPPORTED (no such simd here),
+/* params may be NULL for the defaults. Errors: INVALID_ARGUMENT (threads above 256, emulate_storage or io), UNSUPPORTED (no such simd here),
  * OUT_OF_BUDGET (a budget below the process's fixed cost), IO. */
 LEANSTREAM_API leanstream_status leanstream_runtime_create(const leanstream_runtime_params* params,
                                                            leanstream_runtime** out, leanstream_error* error);
@@ -151,6 +156,8 @@ typedef struct leanstream_model_params {
   leanstream_load_mode mode;          /* default LEANSTREAM_LOAD_FULL */
   leanstream_progress_callback progress; /* may be NULL */
   void* progress_user;
+  const struct leanstream_session_params* session; /* where weights are streamed, the session that the budget leaves
+                                                      room for; NULL = one with the defaults */
 } leanstream_model_params;
 
 typedef struct leanstream_model_info {
@@ -172,8 +179,9 @@ typedef struct leanstream_model_info {
 
 LEANSTREAM_API void leanstream_model_params_init(leanstream_model_params* params);
 
-/* Opens a GGUF file (of a split set: the first part). Everything in its head is checked before any weight is read;
- * weights that do not fit the runtime's budget are refused before that too. Errors: NOT_FOUND, IO, MALFORMED,
+/* Opens a GGUF file (of a split set: the first part). Everything in its head is checked before any weight is read.
+ * Weights that do not fit the runtime's budget are streamed from the file with every token, with the same results; a
+ * budget that is too small even for that is refused before a weight is read. Errors: NOT_FOUND, IO, MALFORMED,
  * UNSUPPORTED (architecture, tensor type or tokenizer, by name), OUT_OF_BUDGET, CANCELLED (by progress). */
 LEANSTREAM_API leanstream_status leanstream_model_open(leanstream_runtime* runtime, const char* path,
                                                        const leanstream_model_params* params, leanstream_model** out,
@@ -197,12 +205,18 @@ typedef enum leanstream_kv_type { LEANSTREAM_KV_F16 = 0, LEANSTREAM_KV_Q8_0 = 1 
 
 typedef struct leanstream_session_params {
   size_t struct_size;
-  uint32_t context;           /* positions; 0 = the least of the model's, 4096 and what the budget allows */
+  uint32_t context;           /* positions; 0 = the least of the model's, 4096 and what the budget allows (where weights
+                                 are streamed: what an eighth of it allows) */
   leanstream_kv_type kv_type; /* default F16 */
   uint32_t max_logits;        /* most positions that leanstream_session_decode takes at once, 1 .. 32; default 1 */
   int (*abort)(void* user);   /* polled at least every 20 ms while computing; not 0 cancels the call; may be NULL */
   void* abort_user;
 } leanstream_session_params;
+
+/* A part of the weights, in the file's bytes, and how much of it is resident; the rest is streamed. */
+typedef struct leanstream_plan_part {
+  uint64_t bytes, resident_bytes;
+} leanstream_plan_part;
 
 typedef struct leanstream_plan {
   size_t struct_size;
@@ -210,12 +224,19 @@ typedef struct leanstream_plan {
   uint64_t kv_bytes;          /* for `context` positions */
   uint64_t buffers_bytes;     /* activations, logits, tables, vocabulary; staging while loading, if that is more */
   uint64_t fixed_bytes;       /* the process: code, heap, stacks; and what other models and all sessions hold now */
-  uint64_t total_bytes;       /* the four above */
+  uint64_t total_bytes;       /* the four above and ring_bytes */
   uint64_t budget_bytes;
   uint32_t context;           /* as asked, or as chosen for 0: a multiple of 32 where the budget decides */
   int32_t fits;               /* 1 when total_bytes <= budget_bytes */
   uint64_t least_budget_bytes;/* the smallest budget for which this plan would fit, in whole MiB */
-  uint64_t bytes_per_token;   /* weight bytes that decoding one token reads */
+  uint64_t bytes_per_token;   /* weight bytes that decoding one token uses */
+  uint64_t ring_bytes;        /* memory for streamed weights on their way; 0 when nothing streams */
+  uint64_t streamed_bytes;    /* of bytes_per_token, those that come from the drive with every token */
+  uint64_t request_bytes;     /* what one read of the drive is about */
+  double storage_bytes_per_s; /* what the drive gives for such reads, as measured; 0 when not measured */
+  leanstream_plan_part embedding; /* a table that is also the output counts there; rows that are not resident are read
+                                     as their tokens come */
+  leanstream_plan_part attention, mlp, output, norms;
 } leanstream_plan;
 
 LEANSTREAM_API void leanstream_session_params_init(leanstream_session_params* params);
@@ -376,8 +397,8 @@ LEANSTREAM_API leanstream_status leanstream_session_generate(leanstream_session*
 
 /* ----------------------------------------------------------------------------------------------------- statistics */
 
-/* What bounded the speed of decoding. While all weights are resident this is MEMORY: decoding one position uses each weight
- * once, for two operations, far fewer than a CPU does in the time of reading it. */
+/* What bounded the speed of decoding: STORAGE where compute waited for it for a tenth of the time or more. Otherwise MEMORY:
+ * decoding one position uses each weight once, for two operations, far fewer than a CPU does in the time of reading it. */
 typedef enum leanstream_bound { LEANSTREAM_BOUND_STORAGE = 0, LEANSTREAM_BOUND_MEMORY = 1, LEANSTREAM_BOUND_COMPUTE = 2 } leanstream_bound;
 
 typedef struct leanstream_stats {
@@ -393,11 +414,14 @@ typedef struct leanstream_stats {
   uint64_t device_bytes;      /* memory on a discrete device; 0 on a CPU */
   uint64_t memory_budget_bytes;
   uint64_t bytes_read;        /* from storage, by this model: loading included */
-  uint64_t bytes_read_decode; /* of them, while decoding */
-  double io_wait_ms;          /* compute waiting for storage */
+  uint64_t bytes_read_decode; /* of them, while this session decoded */
+  double io_wait_ms;          /* during which at least one compute thread waited for storage, loading apart */
   double cache_hit_ratio;     /* of weight bytes used while decoding, those that were resident: 1 when everything fits */
   uint64_t bytes_per_token;   /* weight bytes that one decoded token uses */
   leanstream_bound bound_by;
+  char io_engine[16];         /* what streams weights: "io_uring", "pread", or "" when nothing does */
+  int32_t io_direct;          /* 1: past the page cache; likewise whether the kernel granted the following */
+  int32_t io_registered_buffers, io_registered_files, io_huge_pages;
 } leanstream_stats;
 
 /* The caller sets stats->struct_size. */

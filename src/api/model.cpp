@@ -27,8 +27,10 @@ Status open(leanstream_runtime* runtime, const char* path, const leanstream_mode
   runtime::Progress progress;
   if (params->progress != nullptr) progress = {forward_progress, const_cast<leanstream_model_params*>(params)};
 
+  const Result<runtime::SessionShape> session = session_shape(params->session);
+  if (!session.ok()) return session.status();
   Result<std::unique_ptr<OpenModel>> model =
-      OpenModel::open(*runtime->runtime, path, static_cast<runtime::LoadMode>(mode), progress);
+      OpenModel::open(*runtime->runtime, path, static_cast<runtime::LoadMode>(mode), *session, progress);
   if (!model.ok()) return model.status();
   *out = new leanstream_model{*std::move(model)};
   return {};
@@ -105,6 +107,17 @@ Status plan(const leanstream_model* handle, const leanstream_session_params* par
   out->fits = plan->fits() ? 1 : 0;
   out->least_budget_bytes = plan->least_budget_bytes();
   out->bytes_per_token = plan->bytes_per_token;
+  out->ring_bytes = plan->ring_bytes;
+  out->streamed_bytes = plan->stream.streamed_bytes;
+  const runtime::RequestShape drive = plan->stream.streams() ? handle->model->drive() : runtime::RequestShape{0, 0, 0};
+  out->request_bytes = drive.size_bytes;
+  out->storage_bytes_per_s = drive.bytes_per_s;
+  const auto part = [](const scheduler::Part& p) { return leanstream_plan_part{p.bytes, p.resident_bytes}; };
+  out->embedding = part(plan->stream.embedding);
+  out->attention = part(plan->stream.attention);
+  out->mlp = part(plan->stream.mlp);
+  out->output = part(plan->stream.output);
+  out->norms = part(plan->stream.norms);
   return {};
 }
 

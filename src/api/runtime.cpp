@@ -11,6 +11,26 @@ void forward_log(runtime::LogLevel level, std::string_view line, void* user) {
   handle->log(static_cast<leanstream_log_level>(level), line.data(), line.size(), handle->log_user);
 }
 
+Result<runtime::StorageSettings> storage_settings(const leanstream_runtime_params& params) {
+  runtime::StorageSettings settings;
+  if (params.state_dir != nullptr) settings.state_folder = params.state_dir;
+  if (params.emulate_storage != nullptr) {
+    Result<io::StorageModel> model = io::StorageModel::parse(params.emulate_storage);
+    if (!model.ok()) return model.status();
+    settings.model = *std::move(model);
+  }
+  using Kind = io::PoolParams::Kind;
+  const std::string_view wanted = params.io == nullptr ? "auto" : params.io;
+  for (const auto& [name, kind] :
+       {std::pair("auto", Kind::kAuto), {"io_uring", Kind::kRing}, {"pread", Kind::kThreads}})
+    if (wanted == name) {
+      settings.kind = kind;
+      return settings;
+    }
+  return invalid_argument("leanstream_runtime_params: io is '" + std::string(wanted) +
+                          "', it can be auto, io_uring or pread");
+}
+
 Status create(const leanstream_runtime_params* params, leanstream_runtime** out) {
   if (Status status = require({{out, "out"}}); !status.ok()) return status;
   leanstream_runtime_params defaults;
@@ -25,6 +45,9 @@ Status create(const leanstream_runtime_params* params, leanstream_runtime** out)
   wanted.memory_budget_bytes = params->memory_budget_bytes;
   wanted.threads = params->threads;
   if (params->simd != nullptr) wanted.simd = params->simd;
+  Result<runtime::StorageSettings> storage = storage_settings(*params);
+  if (!storage.ok()) return storage.status();
+  wanted.storage = *std::move(storage);
   if (params->log != nullptr) wanted.log = runtime::Log(forward_log, handle.get());
   Result<std::unique_ptr<runtime::Runtime>> created = runtime::Runtime::create(wanted);
   if (!created.ok()) return created.status();

@@ -98,6 +98,23 @@ Status generate(leanstream_session* session, const leanstream_generate_params* p
   return {};
 }
 
+// nullptr: all weights are resident, nothing is read and nothing waited for.
+void fill_stream(const scheduler::Streamer* stream, leanstream_stats& out) {
+  out.io_wait_ms = 0;
+  out.cache_hit_ratio = 1;
+  out.io_direct = out.io_registered_buffers = out.io_registered_files = out.io_huge_pages = 0;
+  copy_text("", out.io_engine, sizeof out.io_engine);
+  if (stream == nullptr) return;
+  out.io_wait_ms = static_cast<double>(stream->counters().wait_us) / 1000;
+  out.cache_hit_ratio -= static_cast<double>(stream->plan().streamed_bytes) / static_cast<double>(out.bytes_per_token);
+  const io::PoolFacts facts = stream->facts();
+  copy_text(facts.engine, out.io_engine, sizeof out.io_engine);
+  out.io_direct = facts.direct ? 1 : 0;
+  out.io_registered_buffers = facts.registered_buffers ? 1 : 0;
+  out.io_registered_files = facts.registered_files ? 1 : 0;
+  out.io_huge_pages = facts.huge_pages ? 1 : 0;
+}
+
 Status get_stats(const leanstream_session* handle, leanstream_stats* out) {
   if (Status status = require({{handle, "session"}, {out, "stats"}}); !status.ok()) return status;
   if (Status status = check_struct(*out, "leanstream_stats"); !status.ok()) return status;
@@ -115,12 +132,11 @@ Status get_stats(const leanstream_session* handle, leanstream_stats* out) {
   out->device_bytes = 0;
   out->memory_budget_bytes = model.runtime().memory().budget_bytes();
   out->bytes_read = model.bytes_read();
-  // All weights are resident: decoding reads nothing, waits for nothing and finds everything.
-  out->bytes_read_decode = 0;
-  out->io_wait_ms = 0;
-  out->cache_hit_ratio = 1;
+  out->bytes_read_decode = statistics.decode_bytes_read;
   out->bytes_per_token = model.weights()->bytes_per_token;
-  out->bound_by = LEANSTREAM_BOUND_MEMORY;
+  const bool waits = statistics.decode_wait_ms > statistics.decode_ms / 10;
+  out->bound_by = waits ? LEANSTREAM_BOUND_STORAGE : LEANSTREAM_BOUND_MEMORY;
+  fill_stream(model.stream(), *out);
   return {};
 }
 

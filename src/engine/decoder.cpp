@@ -38,15 +38,17 @@ kernels::GluActivation glu_activation(model::Activation activation) {
 }
 
 // Whether any of the matrices reads quantised activations.
-bool any_quantized(std::initializer_list<const Matrix*> matrices) {
-  return std::any_of(matrices.begin(), matrices.end(), [](const Matrix* m) { return !is_float(m->type); });
+bool any_quantized(std::initializer_list<const model::WeightMatrix*> matrices) {
+  return std::any_of(matrices.begin(), matrices.end(),
+                     [](const model::WeightMatrix* m) { return !is_float(m->resident.type); });
 }
 
-// Panels [begin, end) of a matrix, as a matrix.
-Matrix panels_of(const Matrix& w, uint32_t begin, uint32_t end) {
+// Rows [begin, end) of a matrix, as a matrix; begin is a multiple of kPanelRows. In both layouts they begin at the same
+// byte.
+Matrix rows_of(const Matrix& w, uint32_t begin, uint32_t end) {
   Matrix part = w;
-  part.rows = std::min(end * kPanelRows, w.rows) - begin * kPanelRows;
-  part.data += begin * panel_bytes(w.type, w.cols);
+  part.rows = end - begin;
+  part.data += begin * row_bytes(w.type, w.cols);
   return part;
 }
 
@@ -69,8 +71,8 @@ Status check_params(const model::Config& config, const DecoderParams& params) {
 }  // namespace
 
 Result<std::unique_ptr<Decoder>> Decoder::create(const model::Config& config, const model::Weights& weights,
-                                                 const kernels::Kernels& kernels, WorkerTeam& team,
-                                                 const DecoderParams& params) {
+                                                 WeightStream* stream, const kernels::Kernels& kernels,
+                                                 WorkerTeam& team, const DecoderParams& params) {
   if (Status status = check_params(config, params); !status.ok()) return status;
   Result<model::KvCache> cache = model::KvCache::create(config.n_layers, config.n_kv_heads, params.context,
                                                         kernels::kv_head_bytes(params.kv_type, config.head_dim));
@@ -78,7 +80,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(const model::Config& config, co
   Result<Scratch> scratch = Scratch::create(config, {params.max_batch, params.max_logits, team.size()});
   if (!scratch.ok()) return scratch.status();
   return std::unique_ptr<Decoder>(
-      new Decoder(config, weights, kernels, team, params.kv_type, std::move(*cache), std::move(*scratch)));
+      new Decoder(config, weights, stream, kernels, team, params.kv_type, std::move(*cache), std::move(*scratch)));
 }
 
 uint64_t Decoder::kv_bytes(const model::Config& config, const DecoderParams& params) {
@@ -90,10 +92,12 @@ uint64_t Decoder::scratch_bytes(const model::Config& config, const DecoderParams
   return Scratch::bytes_for(config, {params.max_batch, params.max_logits, threads});
 }
 
-Decoder::Decoder(const model::Config& config, const model::Weights& weights, const kernels::Kernels& kernels,
-                 WorkerTeam& team, kernels::KvType kv_type, model::KvCache cache, Scratch scratch)
+Decoder::Decoder(const model::Config& config, const model::Weights& weights, WeightStream* stream,
+                 const kernels::Kernels& kernels, WorkerTeam& team, kernels::KvType kv_type, model::KvCache cache,
+                 Scratch scratch)
     : config_(config),
       weights_(weights),
+      stream_(stream),
       kernels_(kernels),
       team_(team),
       kv_type_(kv_type),
@@ -108,6 +112,8 @@ Status Decoder::forward(std::span<const int32_t> tokens, bool (*stop)(void*), vo
   assert(!tokens.empty() && tokens.size() <= context() - position());
   tokens_ = tokens;
   count_ = static_cast<uint32_t>(tokens.size());
+  if (stream_ != nullptr)
+    if (Status status = stream_->begin_pass(); !status.ok()) return status;
   const bool complete = team_.run(
       [this](Worker& worker) {
         for (uint32_t layer = 0; layer < config_.n_layers && !worker.stopping(); ++layer) run_layer(worker, layer);
@@ -115,6 +121,10 @@ Status Decoder::forward(std::span<const int32_t> tokens, bool (*stop)(void*), vo
         for_each_position(worker, count_, [&](uint32_t n) { add_to_residual(n, scratch_.input, norm); });
       },
       stop, stop_user);
+  if (stream_ != nullptr) {
+    stream_->end_pass(complete);
+    if (Status status = stream_->status(); !complete && !status.ok()) return status;
+  }
   if (!complete) return cancelled("the forward pass was cancelled");
   cache_.append(count_);
   return {};
@@ -147,7 +157,7 @@ void Decoder::run_layer(Worker& worker, uint32_t layer) {
 
   for_each_position(worker, count_, [&](uint32_t n) {
     if (layer == 0)
-      embed(n);
+      embed(worker, n);
     else
       add_to_residual(n, ffn_product, weights_.layers[layer - 1].post_ffn_norm);
     norm_to_input(n, n, w.attn_norm);
@@ -248,47 +258,89 @@ void Decoder::attend(Worker& worker, uint32_t layer) {
 void Decoder::gate_and_up(Worker& worker, const model::LayerWeights& w) {
   const Activations x = activations(scratch_.input, config_.d_model, count_);
   const kernels::GluActivation activation = glu_activation(config_.activation);
-  const uint32_t total = panel_count(config_.d_ff);
   const uint64_t work = 2 * uint64_t{kPanelRows} * config_.d_model * count_;
-  const uint32_t step = std::min(grain(worker, total, work), Scratch::kGluRows / kPanelRows);
+  const uint32_t step =
+      std::min(grain(worker, panel_count(w.gate.resident.rows), work), Scratch::kGluRows / kPanelRows);
   float* const up = scratch_.up + size_t{worker.index()} * count_ * Scratch::kGluRows;  // [count, kGluRows]
 
-  worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
-    const Matrix up_rows = panels_of(w.up, begin, end);
-    float* const hidden = scratch_.hidden + size_t{begin} * kPanelRows;  // [count, stride d_ff]
-    kernels_.matmul(panels_of(w.gate, begin, end), x, 0, up_rows.rows, hidden, config_.d_ff);
+  // Rows [begin, end) of both, which are rows from first_row on of the whole.
+  const auto compute = [&](const Matrix& gate_rows, const Matrix& up_rows, uint32_t first_row) {
+    float* const hidden = scratch_.hidden + first_row;  // [count, stride d_ff]
+    kernels_.matmul(gate_rows, x, 0, gate_rows.rows, hidden, config_.d_ff);
     kernels_.matmul(up_rows, x, 0, up_rows.rows, up, Scratch::kGluRows);
     for (uint32_t n = 0; n < count_; ++n) {
       float* const row = hidden + size_t{n} * config_.d_ff;
       kernels_.glu(activation, row, up + size_t{n} * Scratch::kGluRows, up_rows.rows, row);
     }
+  };
+  const model::WeightMatrix* const gate = &w.gate;
+  const RowItems items({&gate, 1}, step);  // of up as well: the two are split alike
+  worker.for_each_chunk(items.count(), 1, [&](uint32_t index, uint32_t) {
+    const RowItems::Item item = items[index];
+    const Matrix gate_rows = take_rows(worker, w.gate, item), up_rows = take_rows(worker, w.up, item);
+    if (!gate_rows || !up_rows) return worker.request_stop();
+    for (uint32_t begin = 0; begin < gate_rows.rows; begin += Scratch::kGluRows) {
+      const uint32_t end = std::min(begin + Scratch::kGluRows, gate_rows.rows);
+      compute(rows_of(gate_rows, begin, end), rows_of(up_rows, begin, end), item.row_begin + begin);
+    }
+    let_go(w.gate, item);
+    let_go(w.up, item);
   });
 }
 
 void Decoder::multiply(Worker& worker, std::span<const Product> products, const Activations& x) {
-  uint32_t total = 0;
-  for (const Product& product : products) total += panel_count(product.weights.rows);
-  const uint32_t step = grain(worker, total, uint64_t{kPanelRows} * x.cols * x.count);
-  worker.for_each_chunk(total, step, [&](uint32_t begin, uint32_t end) {
-    uint32_t first = 0;  // panel of this product, among all
-    for (const Product& product : products) {
-      const uint32_t panels = panel_count(product.weights.rows);
-      const uint32_t from = std::max(begin, first) - first, to = std::min(end, first + panels);
-      if (to > first && from < to - first)
-        kernels_.matmul(product.weights, x, from * kPanelRows,
-                        std::min((to - first) * kPanelRows, product.weights.rows), product.out, product.stride);
-      first += panels;
-    }
+  std::array<const model::WeightMatrix*, 3> matrices{};
+  assert(products.size() <= matrices.size());
+  uint32_t panels = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    matrices[i] = &products[i].weights;
+    panels += panel_count(matrices[i]->resident.rows);
+  }
+  const RowItems items({matrices.data(), products.size()},
+                       grain(worker, panels, uint64_t{kPanelRows} * x.cols * x.count));
+  worker.for_each_chunk(items.count(), 1, [&](uint32_t index, uint32_t) {
+    const RowItems::Item item = items[index];
+    const Product& product = products[item.matrix];
+    const Matrix rows = take_rows(worker, product.weights, item);
+    if (!rows) return worker.request_stop();
+    kernels_.matmul(rows, x, 0, rows.rows, product.out + item.row_begin, product.stride);
+    let_go(product.weights, item);
   });
 }
 
-void Decoder::embed(uint32_t n) {
+Matrix Decoder::take_rows(Worker& worker, const model::WeightMatrix& weights, const RowItems::Item& item) {
+  if (!item.streamed) return rows_of(weights.resident, item.row_begin, item.row_end);
+  const auto stop = [](void* self) { return static_cast<Worker*>(self)->stop_requested(); };
+  const uint32_t piece = weights.streamed.first + item.piece * weights.streamed.step;
+  Matrix rows = weights.resident;
+  rows.layout = Layout::kFile;
+  rows.rows = item.row_end - item.row_begin;
+  rows.data = stream_->acquire(piece, stop, &worker);
+  return rows;
+}
+
+void Decoder::let_go(const model::WeightMatrix& weights, const RowItems::Item& item) {
+  if (item.streamed) stream_->release(weights.streamed.first + item.piece * weights.streamed.step);
+}
+
+void Decoder::embed(Worker& worker, uint32_t n) {
   for (size_t i = 0; i < ropes_.size(); ++i) {
     const size_t angles = (i * count_ + n) * ropes_[i].pairs();
     ropes_[i].fill(position() + n, scratch_.cos + angles, scratch_.sin + angles);
   }
-  kernels_.dequantize_row(weights_.token_embedding, static_cast<uint32_t>(tokens_[n]), config_.embedding_scale,
-                          scratch_.residual + size_t{n} * config_.d_model);
+  float* const residual = scratch_.residual + size_t{n} * config_.d_model;
+  Matrix table = weights_.token_embedding.resident;
+  if (table) {
+    kernels_.dequantize_row(table, static_cast<uint32_t>(tokens_[n]), config_.embedding_scale, residual);
+    return;
+  }
+  // No type takes more than f32 does: a row fits where its normed floats go next.
+  std::byte* const row = reinterpret_cast<std::byte*>(scratch_.input + size_t{n} * config_.d_model);
+  if (!stream_->read_embedding(tokens_[n], row)) return worker.request_stop();
+  table.layout = Layout::kFile;
+  table.rows = 1;
+  table.data = row;
+  kernels_.dequantize_row(table, 0, config_.embedding_scale, residual);
 }
 
 void Decoder::add_to_residual(uint32_t n, float* product, const float* norm) {

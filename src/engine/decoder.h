@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/row_items.h"
 #include "engine/scratch.h"
+#include "engine/weight_stream.h"
 #include "engine/worker_team.h"
 #include "kernels/cpu/kernels.h"
 #include "model/config.h"
@@ -28,17 +30,19 @@ struct DecoderParams {
 };
 
 // Runs token positions of one sequence through a model on the CPU. Owns the KV cache and all scratch, sized at
-// creation: no allocation afterwards. Borrows the model, the kernels and the team. Externally synchronised.
+// creation: no allocation afterwards. Borrows the model, the kernels, the team, and the stream of the weights that are
+// not resident (nullptr where all are). Externally synchronised.
 //
-// A forward pass is one run of the team: every worker walks through all layers, and within a step takes chunks of rows,
-// heads or positions as it becomes free. Every number is computed by one worker in one order, so a position's result is
-// bit for bit independent of how positions are grouped into calls and of the thread count.
+// A forward pass is one run of the team, and one pass over the stream: every worker walks through all layers, and
+// within a step takes chunks of rows, heads or positions as it becomes free. Every number is computed by one worker in
+// one order, so a position's result is bit for bit independent of how positions are grouped into calls and of the
+// thread count.
 class Decoder {
  public:
   // Errors: kInvalidArgument (params out of range, a cache type that the head size does not allow), kIo.
   static Result<std::unique_ptr<Decoder>> create(const model::Config& config, const model::Weights& weights,
-                                                 const kernels::Kernels& kernels, WorkerTeam& team,
-                                                 const DecoderParams& params);
+                                                 WeightStream* stream, const kernels::Kernels& kernels,
+                                                 WorkerTeam& team, const DecoderParams& params);
   // What create() will map, in bytes.
   static uint64_t kv_bytes(const model::Config& config, const DecoderParams& params);
   static uint64_t scratch_bytes(const model::Config& config, const DecoderParams& params, uint32_t threads);
@@ -47,7 +51,7 @@ class Decoder {
   uint32_t context() const { return cache_.context(); }
 
   // Appends tokens.size() positions, 1 .. max_batch: runs all layers, keeps the final hidden states. Errors: kCancelled
-  // when `stop` said so (nothing appended). The caller checked ids and room.
+  // when `stop` said so, or the stream's failure (nothing appended). The caller checked ids and room.
   Status forward(std::span<const int32_t> tokens, bool (*stop)(void*), void* stop_user);
 
   // Logits of positions [first, first + count) of the last forward(), count <= max_logits, into logits(). Errors:
@@ -61,13 +65,14 @@ class Decoder {
  private:
   // A matrix of several that read the same input, and where its product goes: [count, stride].
   struct Product {
-    const Matrix& weights;
+    const model::WeightMatrix& weights;
     float* out;
     size_t stride;
   };
 
-  Decoder(const model::Config& config, const model::Weights& weights, const kernels::Kernels& kernels, WorkerTeam& team,
-          kernels::KvType kv_type, model::KvCache cache, Scratch scratch);
+  Decoder(const model::Config& config, const model::Weights& weights, WeightStream* stream,
+          const kernels::Kernels& kernels, WorkerTeam& team, kernels::KvType kv_type, model::KvCache cache,
+          Scratch scratch);
 
   // The steps of a layer, in order; each ends in a barrier.
   void run_layer(Worker& worker, uint32_t layer);
@@ -76,8 +81,12 @@ class Decoder {
   void gate_and_up(Worker& worker, const model::LayerWeights& weights);
   void multiply(Worker& worker, std::span<const Product> products, const kernels::Activations& x);
 
+  // The rows of an item, as a matrix: in memory until let_go(). Without data where the run is to stop.
+  Matrix take_rows(Worker& worker, const model::WeightMatrix& weights, const RowItems::Item& item);
+  void let_go(const model::WeightMatrix& weights, const RowItems::Item& item);
+
   // Of position n of the batch.
-  void embed(uint32_t n);
+  void embed(Worker& worker, uint32_t n);
   void add_to_residual(uint32_t n, float* product, const float* norm);
   void norm_to_input(uint32_t n, uint32_t row, const float* norm);
 
@@ -92,6 +101,7 @@ class Decoder {
 
   const model::Config& config_;
   const model::Weights& weights_;
+  WeightStream* const stream_;
   const kernels::Kernels& kernels_;
   WorkerTeam& team_;
   const kernels::KvType kv_type_;

@@ -21,7 +21,8 @@ constexpr uint64_t kAlignment = 64;
 struct Placement {
   const gguf::TensorInfo* tensor = nullptr;
   model::WeightSlot slot;
-  Matrix view;          // as in memory once loaded; data is set when the memory is there
+  Matrix view;  // the resident rows, as in memory once loaded; data is set when the memory is there
+  model::StreamedRows streamed;
   uint64_t offset = 0;  // in the memory, aligned to kAlignment
 };
 
@@ -38,22 +39,28 @@ uint64_t resident_bytes(const Placement& placement) {
 
 // Config::from_gguf has checked presence, shapes and types of the same file; checked again here only as far as a
 // mismatched pair of arguments could do harm.
-Result<Plan> plan_weights(const gguf::Model& file, const model::Config& config, model::Weights& weights) {
+Result<Plan> plan_weights(const gguf::Model& file, const model::Config& config, const Residency& residency,
+                          model::Weights& weights) {
   Plan plan;
   plan.tied = file.find_tensor("output.weight") == nullptr;
-  for (model::WeightSlot& slot : model::weight_slots(config, weights)) {
+  std::vector<model::WeightSlot> slots = model::weight_slots(config, weights);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    model::WeightSlot& slot = slots[i];
     const gguf::TensorInfo* tensor = file.find_tensor(slot.tensor);
     if (!tensor && slot.required) return malformed("cannot load the model: tensor '" + slot.tensor + "' is missing");
     if (!tensor) continue;
     if (Status status = model::check_tensor(*tensor, slot); !status.ok()) return status;
 
-    Placement placement{tensor, std::move(slot), {}, plan.total_bytes};
+    Placement placement{tensor, std::move(slot), {}, {}, plan.total_bytes};
+    if (!residency.streamed.empty()) placement.streamed = residency.streamed[i];
     Matrix& view = placement.view;
     view.type = find_weight_type(tensor->type_id)->type;
     view.rows = static_cast<uint32_t>(placement.slot.rows);
     view.cols = static_cast<uint32_t>(placement.slot.cols);
     const bool gathered_only = placement.slot.matrix == &weights.token_embedding && !plan.tied;
     view.layout = placement.slot.vector || gathered_only ? Layout::kFile : Layout::kPanel;
+    if (placement.streamed.rows_per_piece != 0) view.rows = placement.streamed.begin;
+    if (gathered_only && residency.embedding_by_demand) view.rows = 0;
 
     const std::optional<uint64_t> end = checked_add(plan.total_bytes, align_up(resident_bytes(placement), kAlignment));
     if (!end) return malformed("cannot load the model: the sizes of its tensors overflow");
@@ -191,30 +198,34 @@ void attach(const Plan& plan, model::Weights& weights) {
     if (placement.slot.vector) {
       *placement.slot.vector = reinterpret_cast<const float*>(data);
     } else {
-      *placement.slot.matrix = placement.view;
-      placement.slot.matrix->data = data;
+      model::WeightMatrix& matrix = *placement.slot.matrix;
+      matrix.resident = placement.view;
+      if (placement.view.rows != 0) matrix.resident.data = data;
+      matrix.rows = static_cast<uint32_t>(placement.slot.rows);
+      matrix.streamed = placement.streamed;
       if (placement.slot.matrix != &weights.token_embedding || plan.tied)
         weights.bytes_per_token += placement.tensor->size_bytes;
     }
   }
   if (plan.tied) weights.output = weights.token_embedding;
-  weights.bytes_per_token += row_bytes(weights.token_embedding.type, weights.token_embedding.cols);
+  weights.bytes_per_token += row_bytes(weights.token_embedding.resident.type, weights.token_embedding.resident.cols);
 }
 
 }  // namespace
 
-Result<uint64_t> resident_weight_bytes(const gguf::Model& file, const model::Config& config) {
+Result<uint64_t> resident_weight_bytes(const gguf::Model& file, const model::Config& config,
+                                       const Residency& residency) {
   model::Weights unused;
-  const Result<Plan> plan = plan_weights(file, config, unused);
+  const Result<Plan> plan = plan_weights(file, config, residency, unused);
   if (!plan.ok()) return plan.status();
   return plan->total_bytes;
 }
 
-Result<model::Weights> load_weights(const gguf::Model& file, const model::Config& config,
+Result<model::Weights> load_weights(const gguf::Model& file, const model::Config& config, const Residency& residency,
                                     const kernels::Kernels& kernels, WorkerTeam& team, bool (*progress)(float, void*),
                                     void* progress_user) {
   model::Weights weights;
-  const Result<Plan> plan = plan_weights(file, config, weights);
+  const Result<Plan> plan = plan_weights(file, config, residency, weights);
   if (!plan.ok()) return plan.status();
   Result<MappedMemory> memory = MappedMemory::allocate(plan->total_bytes);
   if (!memory.ok()) return memory.status().with_context("cannot load the model");

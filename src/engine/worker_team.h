@@ -36,6 +36,11 @@ class Worker {
   // may return from the body on it.
   bool stopping() const;
 
+  // Whether stop has been requested by now, for a wait inside a chunk: workers may get different answers.
+  bool stop_requested();
+  // Asks the run to stop, as its stop function does.
+  void request_stop();
+
  private:
   friend class WorkerTeam;
   Worker(WorkerTeam& team, uint32_t index) : team_(team), index_(index) {}
@@ -123,7 +128,7 @@ class WorkerTeam {
   alignas(kCacheLineBytes) std::atomic<uint32_t> arrived_{0};
   // First element not yet handed out. Relaxed: it only divides the work; reset at a barrier, which orders it.
   alignas(kCacheLineBytes) std::atomic<uint64_t> next_element_{0};
-  // Set by worker 0. Relaxed: a hint to take no more chunks; what bodies rely on is stopping_.
+  // Set by worker 0's poll, or by a body. Relaxed: a hint to take no more chunks; what bodies rely on is stopping_.
   alignas(kCacheLineBytes) std::atomic<bool> stop_requested_{false};
 };
 
@@ -132,6 +137,13 @@ inline uint32_t Worker::count() const {
 }
 inline bool Worker::stopping() const {
   return team_.stopping_;
+}
+inline bool Worker::stop_requested() {
+  if (index_ == 0 && team_.stop_ != nullptr) team_.poll_stop();
+  return team_.stop_requested_.load(std::memory_order_relaxed);
+}
+inline void Worker::request_stop() {
+  team_.stop_requested_.store(true, std::memory_order_relaxed);
 }
 inline void Worker::barrier() {
   team_.barrier(WorkerTeam::AtBarrier::kNothing);

@@ -84,6 +84,11 @@ StorageFile::~StorageFile() {
   if (direct_fd_ >= 0) ::close(direct_fd_);
 }
 
+bool StorageFile::is_same_as(int descriptor) const {
+  struct stat other {};
+  return ::fstat(descriptor, &other) == 0 && other.st_dev == device_ && other.st_ino == inode_;
+}
+
 Status StorageFile::check_unchanged() const {
   const std::string changed = "the file changed while it was in use: " + path_ + ": ";
   struct stat held {};

@@ -29,6 +29,9 @@ class StorageFile {
   int buffered_descriptor() const { return buffered_fd_; }
   const std::string& buffered_because() const { return buffered_because_; }  // "" when direct
 
+  // Whether a descriptor, opened by whomever, is of this very file.
+  bool is_same_as(int descriptor) const;
+
   // kIo naming what changed when the file was truncated, rewritten, replaced or removed since open(). One fstat and one
   // stat.
   Status check_unchanged() const;

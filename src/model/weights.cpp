@@ -14,7 +14,7 @@ class SlotList {
 
   void enter(std::string prefix) { prefix_ = std::move(prefix); }
 
-  void matrix(const char* name, uint64_t rows, uint64_t cols, Matrix& target, bool required = true) {
+  void matrix(const char* name, uint64_t rows, uint64_t cols, WeightMatrix& target, bool required = true) {
     slots_.push_back({prefix_ + name, rows, cols, required, &target, nullptr});
   }
   void vector(const char* name, uint64_t length, const float*& target, bool required = true) {

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "model/text_stream.h"
+#include "runtime/meters.h"
 #include "runtime/session.h"
 
 namespace leanstream::runtime {
@@ -61,9 +62,8 @@ Result<Token> Session::sample_row(uint32_t row) {
 
 Status Session::append_waiting_token() {
   const Token token = waiting_token_;
-  const auto start = Clock::now();
+  const DecodeMeter meter(model_.stream(), statistics_);
   Status status = append({&token, 1}, 1, nullptr);
-  statistics_.decode_ms += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   if (status.ok())
     ++statistics_.decoded_tokens;
   else

@@ -23,6 +23,9 @@ constexpr uint64_t kLeastStagingBytes = kMiB / 2;
 // Sampling: a candidate list and a sorted copy, per vocabulary entry.
 constexpr uint64_t kSamplerBytesPerToken = 24;
 
+// What reading the drive takes beside the ring: threads or rings, queues, and where io_uring keeps its requests.
+constexpr uint64_t kReadersBytes = 4 * kMiB;
+
 // A mapping's last huge page may be touched as a whole.
 uint64_t mapped(uint64_t bytes) {
   return align_up(bytes, MappedMemory::kAlignment);
@@ -99,12 +102,9 @@ uint64_t head_bytes(const gguf::Model& file) {
   return bytes;
 }
 
-Result<ModelNeeds> model_needs(const gguf::Model& file, const model::Config& config, uint32_t threads) {
-  const Result<uint64_t> weights_bytes = engine::resident_weight_bytes(file, config);
-  if (!weights_bytes.ok()) return weights_bytes.status();
+ModelNeeds model_needs(const gguf::Model& file, const model::Config& config, uint32_t threads) {
   ModelNeeds needs;
   needs.threads = threads;
-  needs.weights_bytes = mapped(*weights_bytes);
   needs.head_bytes = head_bytes(file);
   needs.staging_bytes = staging_bytes(file, threads);
   needs.bytes_per_token = bytes_per_token(file, config);
@@ -130,49 +130,117 @@ SessionNeeds session_needs(const model::Config& config, const SessionShape& shap
 }
 
 uint64_t MemoryPlan::least_budget_bytes() const {
-  return align_up(total_bytes() + kMiB, kMiB);
+  return align_up(least_bytes + kMiB, kMiB);
 }
 
 Status MemoryPlan::refusal(const std::string& what) const {
   return out_of_budget(
       "cannot " + what + ": it takes " + format_bytes(total_bytes()) + " (weights " + format_bytes(weights_bytes) +
-      ", KV cache " + format_bytes(kv_bytes) + " for " + std::to_string(context) + " positions, buffers " +
+      (ring_bytes == 0 ? "" : ", a ring for streamed ones " + format_bytes(ring_bytes)) + ", KV cache " +
+      format_bytes(kv_bytes) + " for " + std::to_string(context) + " positions, buffers " +
       format_bytes(buffers_bytes) + ", held already " + format_bytes(fixed_bytes) + ") and the budget is " +
       format_bytes(budget_bytes) + "; the least that works is " + std::to_string(least_budget_bytes() / kMiB) + "M (" +
       std::to_string(least_budget_bytes()) + " bytes)");
 }
 
-MemoryPlan plan_memory(const model::Config& config, const ModelNeeds& needs, const SessionShape& shape,
-                       uint64_t budget_bytes, uint64_t held_bytes) {
-  const auto plan_for = [&](uint32_t context) {
-    SessionShape sized = shape;
-    sized.context = context;
-    const SessionNeeds session = session_needs(config, sized, needs.threads);
-    MemoryPlan plan;
-    plan.weights_bytes = needs.weights_bytes;
-    plan.kv_bytes = session.kv_bytes;
-    plan.buffers_bytes = needs.head_bytes + std::max(session.buffers_bytes, needs.staging_bytes);
-    plan.fixed_bytes = held_bytes;
-    plan.budget_bytes = budget_bytes;
-    plan.context = context;
-    plan.bytes_per_token = needs.bytes_per_token;
-    return plan;
-  };
-  if (shape.context != 0) return plan_for(shape.context);
+namespace {
 
-  const uint32_t most = std::min(config.context_length, kDefaultContext);
-  MemoryPlan plan = plan_for(most);
-  if (plan.fits() || most <= kContextStep) return plan;
-  // Memory grows with the context, so the largest step that fits is found by halving. `low` is the answer's floor.
-  uint32_t low = 1, high = (most - 1) / kContextStep;  // in steps; high is below `most`
-  while (low < high) {
-    const uint32_t middle = low + (high - low + 1) / 2;
-    if (plan_for(middle * kContextStep).fits())
-      low = middle;
-    else
-      high = middle - 1;
+// Plans of one model for different contexts.
+class Planner {
+ public:
+  explicit Planner(const PlanRequest& request)
+      : request_(request), needs_(model_needs(request.file, request.config, request.threads)) {}
+
+  Result<MemoryPlan> plan(uint32_t context) const {
+    SessionShape sized = request_.shape;
+    sized.context = context;
+    const SessionNeeds session = session_needs(request_.config, sized, needs_.threads);
+    MemoryPlan plan;
+    plan.kv_bytes = session.kv_bytes;
+    plan.buffers_bytes = needs_.head_bytes + std::max(session.buffers_bytes, needs_.staging_bytes);
+    plan.fixed_bytes = request_.held_bytes;
+    plan.budget_bytes = request_.budget_bytes;
+    plan.context = context;
+    plan.bytes_per_token = needs_.bytes_per_token;
+
+    const uint64_t others = plan.total_bytes();
+    Result<scheduler::StreamPlan> least = plan_weights(others, others);
+    if (!least.ok()) return least.status();
+    set_weights(*std::move(least), plan);
+    plan.least_bytes = plan.total_bytes();
+    if (request_.loaded == nullptr && plan.total_bytes() >= plan.budget_bytes) return plan;
+
+    Result<scheduler::StreamPlan> weights =
+        request_.loaded != nullptr ? *request_.loaded : plan_weights(plan.budget_bytes, others);
+    if (!weights.ok()) return weights.status();
+    set_weights(*std::move(weights), plan);
+    return plan;
   }
-  return plan_for(low * kContextStep);
+
+ private:
+  // Of a budget of which others take some. What streaming takes beside the ring is unknown before it is known that
+  // something streams.
+  Result<scheduler::StreamPlan> plan_weights(uint64_t budget, uint64_t others) const {
+    scheduler::StreamPlanParams params;
+    params.piece_bytes = request_.request_bytes;
+    params.budget_bytes = budget - others;
+    Result<scheduler::StreamPlan> plan = scheduler::plan_stream(request_.file, request_.config, params);
+    if (!plan.ok() || !plan->streams() || params.budget_bytes < kReadersBytes) return plan;
+    params.budget_bytes -= kReadersBytes;
+    return scheduler::plan_stream(request_.file, request_.config, params);
+  }
+
+  static void set_weights(scheduler::StreamPlan stream, MemoryPlan& plan) {
+    plan.weights_bytes = mapped(stream.resident_bytes);
+    plan.ring_bytes = stream.streams() ? mapped(stream.ring_bytes()) + kReadersBytes : 0;
+    plan.stream = std::move(stream);
+  }
+
+  const PlanRequest& request_;
+  const ModelNeeds needs_;
+};
+
+// The largest context below `most` for which `good` holds, in steps; it holds for all smaller ones too. Nothing where
+// it holds for none.
+template <typename Good>
+Result<std::optional<MemoryPlan>> largest_context(const Planner& planner, uint32_t most, Good&& good) {
+  std::optional<MemoryPlan> best;
+  uint32_t low = 1, high = (most - 1) / kContextStep;
+  while (low <= high) {
+    const uint32_t middle = low + (high - low) / 2;
+    Result<MemoryPlan> plan = planner.plan(middle * kContextStep);
+    if (!plan.ok()) return plan.status();
+    if (good(*plan)) {
+      best = *std::move(plan);
+      low = middle + 1;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const PlanRequest& request) {
+  const Planner planner(request);
+  if (request.shape.context != 0) return planner.plan(request.shape.context);
+  const auto fits = [](const MemoryPlan& plan) { return plan.fits(); };
+  const auto fits_resident = [](const MemoryPlan& plan) { return plan.fits() && !plan.stream.streams(); };
+  const auto fits_streamed = [](const MemoryPlan& plan) {
+    return plan.fits() && plan.kv_bytes <= plan.budget_bytes / kStreamedKvShare;
+  };
+
+  const uint32_t most = std::min(request.config.context_length, kDefaultContext);
+  Result<MemoryPlan> whole = planner.plan(most);
+  if (!whole.ok() || fits_resident(*whole) || fits_streamed(*whole) || most <= kContextStep) return whole;
+  Result<std::optional<MemoryPlan>> resident = largest_context(planner, most, fits_resident);
+  if (!resident.ok()) return resident.status();
+  if (*resident && (*resident)->context >= kLeastWorthwhileContext) return **std::move(resident);
+  Result<std::optional<MemoryPlan>> found = largest_context(planner, most, fits_streamed);
+  if (found.ok() && !*found) found = largest_context(planner, most, fits);
+  if (!found.ok()) return found.status();
+  return *found ? Result<MemoryPlan>(**std::move(found)) : planner.plan(kContextStep);
 }
 
 }  // namespace leanstream::runtime

@@ -31,14 +31,16 @@ uint64_t read_head_bytes(const gguf::Model& file) {
   return bytes;
 }
 
-// The tensors that loading reads, each once.
-uint64_t read_weight_bytes(const gguf::Model& file, const model::Config& config) {
-  model::Weights names_only;
+// The rows that loading reads, each once.
+uint64_t read_weight_bytes(const scheduler::StreamPlan& plan) {
   uint64_t bytes = 0;
-  for (const model::WeightSlot& slot : model::weight_slots(config, names_only))
-    if (const gguf::TensorInfo* tensor = file.find_tensor(slot.tensor)) bytes += tensor->size_bytes;
+  for (const scheduler::Part& part : {plan.embedding, plan.attention, plan.mlp, plan.output, plan.norms})
+    bytes += part.resident_bytes;
   return bytes;
 }
+
+// What measuring a drive reads into.
+constexpr uint64_t kMeasuringBytes = uint64_t{16} << 20;
 
 }  // namespace
 
@@ -46,7 +48,7 @@ OpenModel::OpenModel(Runtime& runtime, gguf::Model file, LoadMode mode)
     : runtime_(runtime), mode_(mode), file_(std::move(file)), config_(model::Config::from_gguf(file_)) {}
 
 Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::string& path, LoadMode mode,
-                                                   Progress progress) {
+                                                   const SessionShape& session, Progress progress) {
   const Clock::time_point start = Clock::now();
   if (!report(progress, 0.0f)) return cancelled_by_progress(path);
   if (mode == LoadMode::kFull)
@@ -59,7 +61,7 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::
   if (mode == LoadMode::kFull && !model->config_.ok())
     return model->config_.status().with_context("cannot run " + path);
   model->bytes_read_ = read_head_bytes(model->file_);
-  if (Status status = model->take_memory(); !status.ok()) return status;
+  if (Status status = model->take_memory(session); !status.ok()) return status;
   if (mode != LoadMode::kMetadata)
     if (Status status = model->open_vocabulary(); !status.ok()) return status;
   if (mode == LoadMode::kFull)
@@ -71,26 +73,24 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::
   return model;
 }
 
-Status OpenModel::take_memory() {
+Status OpenModel::take_memory(const SessionShape& session) {
   MemoryBudget& memory = runtime_.memory();
-  ModelNeeds needs;
-  needs.head_bytes = head_bytes(file_);
+  const uint64_t head_needs = head_bytes(file_);
+  uint64_t weights_needs = 0;
   if (mode_ == LoadMode::kFull) {
-    // A model that no session would fit beside is of no use: refused now, with the numbers of the smallest session.
-    SessionShape smallest;
-    smallest.context = std::min(kContextStep, config_->context_length);
-    const Result<MemoryPlan> least = plan(smallest);
-    if (!least.ok()) return least.status();
-    if (!least->fits()) return least->refusal("open " + path());
-    needs.weights_bytes = least->weights_bytes;
+    // A model that its session would not fit beside is of no use: refused now, with the numbers.
+    Result<MemoryPlan> planned = plan(session);
+    if (!planned.ok()) return planned.status();
+    if (!planned->fits()) return planned->refusal("open " + path());
+    weights_needs = planned->weights_bytes + planned->ring_bytes;
+    stream_plan_ = std::move(planned->stream);
   }
-  std::optional<MemoryHold> head = memory.take(needs.head_bytes);
-  std::optional<MemoryHold> weights = head ? memory.take(needs.weights_bytes) : std::nullopt;
+  std::optional<MemoryHold> head = memory.take(head_needs);
+  std::optional<MemoryHold> weights = head ? memory.take(weights_needs) : std::nullopt;
   if (!weights)
-    return out_of_budget("cannot open " + path() + ": its head takes " + format_bytes(needs.head_bytes) +
-                         ", its weights " + format_bytes(needs.weights_bytes) + "; of the budget of " +
-                         format_bytes(memory.budget_bytes()) + " " + format_bytes(memory.held_bytes()) +
-                         " are held already");
+    return out_of_budget("cannot open " + path() + ": its head takes " + format_bytes(head_needs) + ", its weights " +
+                         format_bytes(weights_needs) + "; of the budget of " + format_bytes(memory.budget_bytes()) +
+                         " " + format_bytes(memory.held_bytes()) + " are held already");
   head_hold_ = *std::move(head);
   weights_hold_ = *std::move(weights);
   return {};
@@ -104,8 +104,7 @@ Status OpenModel::open_vocabulary() {
   if (!jinja.ok()) return jinja.status();
   const auto text_of = [&](model::Token id) { return id < 0 ? std::string() : tokenizer_->piece(id, true); };
   if (*jinja) {
-    chat_template_ =
-        model::ChatTemplate::recognise(**jinja, text_of(tokenizer_->bos()), text_of(tokenizer_->eos()));
+    chat_template_ = model::ChatTemplate::recognise(**jinja, text_of(tokenizer_->bos()), text_of(tokenizer_->eos()));
   }
   return {};
 }
@@ -115,15 +114,24 @@ Status OpenModel::load_weights(Progress progress) {
   const auto forward = [](float fraction, void* user) {
     return report(*static_cast<const Progress*>(user), std::min(fraction, 0.999f));
   };
-  Result<model::Weights> weights =
-      engine::load_weights(file_, *config_, runtime_.kernels(), runtime_.team(), forward, &progress);
+  if (stream_plan_.streams()) {
+    // Before the weights are loaded: a file that changes meanwhile is noticed, and the ring fills meanwhile.
+    const gguf::TensorInfo* embedding =
+        stream_plan_.residency.embedding_by_demand ? file_.find_tensor("token_embd.weight") : nullptr;
+    Result<std::unique_ptr<scheduler::Streamer>> streamer = scheduler::Streamer::create(
+        file_, embedding, stream_plan_, pool_params(runtime_.storage(), drive(), runtime_.log()));
+    if (!streamer.ok()) return streamer.status().with_context("cannot open " + path());
+    streamer_ = *std::move(streamer);
+  }
+  Result<model::Weights> weights = engine::load_weights(file_, *config_, stream_plan_.residency, runtime_.kernels(),
+                                                        runtime_.team(), forward, &progress);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
-  bytes_read_ += read_weight_bytes(file_, *config_);
+  bytes_read_ += read_weight_bytes(stream_plan_);
   return {};
 }
 
-Result<MemoryPlan> OpenModel::plan(const SessionShape& shape) const {
+Status OpenModel::check_shape(const SessionShape& shape) const {
   if (!config_.ok()) return config_.status().with_context("cannot run " + path());
   if (shape.context > config_->context_length)
     return invalid_argument("cannot have a context of " + std::to_string(shape.context) + " positions: " + path() +
@@ -134,19 +142,73 @@ Result<MemoryPlan> OpenModel::plan(const SessionShape& shape) const {
   if (shape.kv_type == kernels::KvType::kQ8_0 && config_->head_dim % 32 != 0)
     return unsupported("cannot keep the KV cache of " + path() + " as Q8_0: its head_dim " +
                        std::to_string(config_->head_dim) + " is no multiple of 32");
-  const Result<ModelNeeds> needs = model_needs(file_, *config_, runtime_.team().size());
-  if (!needs.ok()) return needs.status();
+  return {};
+}
+
+Result<MemoryPlan> OpenModel::plan(const SessionShape& shape) const {
+  if (Status status = check_shape(shape); !status.ok()) return status;
+  // What suits the drive is worth a measurement only where something streams.
+  Result<MemoryPlan> plan = plan_with(shape, {});
+  if (!plan.ok() || weights_ || !plan->stream.streams()) return plan;
+  return plan_with(shape, drive());
+}
+
+Result<MemoryPlan> OpenModel::plan_with(const SessionShape& shape, const RequestShape& drive) const {
   const MemoryBudget& memory = runtime_.memory();
-  const uint64_t held_by_others = memory.held_bytes() - head_hold_.bytes() - weights_hold_.bytes();
-  return plan_memory(*config_, *needs, shape, memory.budget_bytes(), held_by_others);
+  PlanRequest request{file_, *config_, shape};
+  request.threads = runtime_.team().size();
+  request.budget_bytes = memory.budget_bytes();
+  request.held_bytes = memory.held_bytes() - head_hold_.bytes() - weights_hold_.bytes();
+  request.request_bytes = drive.size_bytes;
+  if (weights_) request.loaded = &stream_plan_;
+  return plan_memory(request);
+}
+
+RequestShape OpenModel::drive() const {
+  const std::lock_guard lock(drive_mutex_);
+  if (drive_) return *drive_;
+  const StorageSettings& settings = runtime_.storage();
+  drive_ = RequestShape{};
+  if (settings.state_folder.empty() && !settings.model) return *drive_;
+  const Result<RequestShape> measured = measure_drive();
+  if (measured.ok())
+    drive_ = *measured;
+  else
+    runtime_.log().warn(measured.status().with_context("the drive is not measured").message());
+  return *drive_;
+}
+
+Result<RequestShape> OpenModel::measure_drive() const {
+  MemoryBudget& memory = runtime_.memory();
+  const std::optional<MemoryHold> hold = memory.take(kMeasuringBytes);
+  if (!hold) return out_of_budget("the budget has no " + format_bytes(kMeasuringBytes) + " left to read into");
+  const Result<MappedMemory> arena = MappedMemory::allocate(kMeasuringBytes);
+  if (!arena.ok()) return arena.status();
+  const Result<io::StorageFile> file = io::StorageFile::open(path());
+  if (!file.ok()) return file.status();
+  const StorageSettings& settings = runtime_.storage();
+  const Result<io::StorageCurve> curve = io::load_or_measure(
+      settings.state_folder, *file, {arena->data(), arena->size_bytes()}, pool_params(settings, {}, runtime_.log()));
+  if (!curve.ok()) return curve.status();
+  return request_shape(*curve);
+}
+
+uint64_t OpenModel::bytes_read() const {
+  return bytes_read_ + (streamer_ == nullptr ? 0 : streamer_->counters().bytes_read);
 }
 
 void OpenModel::log_loaded() const {
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.2f s", load_ms_ / 1000);
-  runtime_.log().info("opened " + path() + ": " + config_->architecture_name + ", " +
-                      std::to_string(config_->n_layers) + " layers, " + format_bytes(weights_hold_.bytes()) +
-                      " of weights resident, read in " + seconds);
+  const Log& log = runtime_.log();
+  log.info("opened " + path() + ": " + config_->architecture_name + ", " + std::to_string(config_->n_layers) +
+           " layers, " + format_bytes(stream_plan_.resident_bytes) + " of weights resident, read in " + seconds);
+  if (streamer_ == nullptr) return;
+  const io::PoolFacts facts = streamer_->facts();
+  log.info("streaming " + format_bytes(stream_plan_.streamed_bytes) + " of weights per token through a ring of " +
+           std::to_string(stream_plan_.slots) + " x " + format_bytes(stream_plan_.slot_bytes) + ": " + facts.engine +
+           (facts.direct ? ", direct I/O" : ", through the page cache") +
+           (facts.registered_buffers ? ", registered buffers" : "") + (facts.huge_pages ? ", huge pages" : ""));
 }
 
 }  // namespace leanstream::runtime

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "model/weights.h"
 #include "runtime/memory_plan.h"
 #include "runtime/runtime.h"
+#include "scheduler/streamer.h"
 
 namespace leanstream::runtime {
 
@@ -29,10 +31,10 @@ struct Progress {
 // thread-safe; borrows the runtime, outlives its sessions.
 class OpenModel {
  public:
-  // Checks the whole head, and that the model fits the budget, before it reads weights. Errors: see
-  // leanstream_model_open.
+  // Checks the whole head, and that the model fits the budget, before it reads weights. Where they are streamed, room
+  // stays for a session of shape `session`. Errors: see leanstream_model_open.
   static Result<std::unique_ptr<OpenModel>> open(Runtime& runtime, const std::string& path, LoadMode mode,
-                                                 Progress progress);
+                                                 const SessionShape& session, Progress progress);
 
   Runtime& runtime() const { return runtime_; }
   LoadMode mode() const { return mode_; }
@@ -47,17 +49,27 @@ class OpenModel {
   const std::optional<model::ChatTemplate>& chat_template() const { return chat_template_; }
   const model::Weights* weights() const { return weights_ ? &*weights_ : nullptr; }
 
+  // Where weights come from that are not resident; nullptr where all are.
+  scheduler::Streamer* stream() const { return streamer_.get(); }
+
   // What running it would take beside all else that the budget holds now. Errors: those of config(), and
   // kInvalidArgument for a context above the model's or max_logits out of range.
   Result<MemoryPlan> plan(const SessionShape& shape) const;
 
+  // What requests suit the file's drive. The first call measures it, or finds what was measured before, if the runtime
+  // has a state folder or imitates a drive.
+  RequestShape drive() const;
+
   double load_ms() const { return load_ms_; }
-  uint64_t bytes_read() const { return bytes_read_; }  // from storage, while opening
+  uint64_t bytes_read() const;  // from storage, since opening began
 
  private:
   OpenModel(Runtime& runtime, gguf::Model file, LoadMode mode);
 
-  Status take_memory();
+  Result<MemoryPlan> plan_with(const SessionShape& shape, const RequestShape& drive) const;
+  Status check_shape(const SessionShape& shape) const;
+  Result<RequestShape> measure_drive() const;
+  Status take_memory(const SessionShape& session);
   Status open_vocabulary();
   Status load_weights(Progress progress);
   void log_loaded() const;
@@ -70,7 +82,11 @@ class OpenModel {
   const Result<model::Config> config_;
   std::unique_ptr<const model::Tokenizer> tokenizer_;
   std::optional<model::ChatTemplate> chat_template_;
+  scheduler::StreamPlan stream_plan_;  // in LoadMode::kFull
+  std::unique_ptr<scheduler::Streamer> streamer_;
   std::optional<model::Weights> weights_;
+  mutable std::mutex drive_mutex_;  // of what follows
+  mutable std::optional<RequestShape> drive_;
   double load_ms_ = 0;
   uint64_t bytes_read_ = 0;
 };

@@ -32,7 +32,8 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeParams& params) {
       chosen_by_caller ? params.memory_budget_bytes : default_budget_bytes(), measure_fixed_bytes(threads));
   if (!memory.ok()) return memory.status();
 
-  std::unique_ptr<Runtime> runtime(new Runtime(**kernels, std::move(*team), std::move(*memory), params.log));
+  std::unique_ptr<Runtime> runtime(
+      new Runtime(**kernels, std::move(*team), std::move(*memory), params.storage, params.log));
   runtime->log().info("cpu: " + runtime->device_name() + ", " + runtime->kernels().name + ", " +
                       std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
   runtime->log().info("memory budget: " + format_bytes(runtime->memory().budget_bytes()) +
@@ -42,7 +43,12 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeParams& params) {
 }
 
 Runtime::Runtime(const kernels::Kernels& kernels, std::unique_ptr<engine::WorkerTeam> team,
-                 std::unique_ptr<MemoryBudget> memory, Log log)
-    : kernels_(kernels), team_(std::move(team)), memory_(std::move(memory)), log_(log), device_name_(machine_name()) {}
+                 std::unique_ptr<MemoryBudget> memory, StorageSettings storage, Log log)
+    : kernels_(kernels),
+      team_(std::move(team)),
+      memory_(std::move(memory)),
+      storage_(std::move(storage)),
+      log_(log),
+      device_name_(machine_name()) {}
 
 }  // namespace leanstream::runtime

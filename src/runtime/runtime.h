@@ -10,6 +10,7 @@
 #include "kernels/cpu/kernels.h"
 #include "runtime/log.h"
 #include "runtime/memory_budget.h"
+#include "runtime/storage.h"
 
 namespace leanstream::runtime {
 
@@ -17,6 +18,7 @@ struct RuntimeParams {
   uint64_t memory_budget_bytes = 0;  // 0 = default_budget_bytes()
   uint32_t threads = 0;              // 0 = usable_cpu_count()
   std::optional<std::string> simd;   // a name of kernels::all_kernels(); nothing = the best
+  StorageSettings storage;
   Log log;
 };
 
@@ -30,16 +32,18 @@ class Runtime {
   const kernels::Kernels& kernels() const { return kernels_; }
   engine::WorkerTeam& team() const { return *team_; }
   MemoryBudget& memory() const { return *memory_; }
+  const StorageSettings& storage() const { return storage_; }
   const Log& log() const { return log_; }
   const std::string& device_name() const { return device_name_; }
 
  private:
   Runtime(const kernels::Kernels& kernels, std::unique_ptr<engine::WorkerTeam> team,
-          std::unique_ptr<MemoryBudget> memory, Log log);
+          std::unique_ptr<MemoryBudget> memory, StorageSettings storage, Log log);
 
   const kernels::Kernels& kernels_;
   const std::unique_ptr<engine::WorkerTeam> team_;
   const std::unique_ptr<MemoryBudget> memory_;
+  const StorageSettings storage_;
   const Log log_;
   const std::string device_name_;
 };

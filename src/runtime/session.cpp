@@ -4,23 +4,10 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "runtime/meters.h"
 
 namespace leanstream::runtime {
 namespace {
-
-// Adds the time of one scope to a total.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total_ms) : total_ms_(total_ms) {}
-  ~Stopwatch() { total_ms_ += std::chrono::duration<double, std::milli>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  double& total_ms_;
-  const Clock::time_point start_ = Clock::now();
-};
 
 Status nan_at(size_t position) {
   return {Code::kNumeric, "cannot use the logits of position " + std::to_string(position) + ": NaN among them"};
@@ -50,8 +37,8 @@ Result<std::unique_ptr<Session>> Session::create(const OpenModel& model, const S
   std::optional<MemoryHold> hold = runtime.memory().take(needs.kv_bytes + needs.buffers_bytes);
   if (!hold) return plan->refusal("create a session of " + model.path() + " beside those created meanwhile");
 
-  Result<std::unique_ptr<engine::Decoder>> decoder =
-      engine::Decoder::create(config, *weights, runtime.kernels(), runtime.team(), decoder_params(sized));
+  Result<std::unique_ptr<engine::Decoder>> decoder = engine::Decoder::create(
+      config, *weights, model.stream(), runtime.kernels(), runtime.team(), decoder_params(sized));
   if (!decoder.ok()) return decoder.status();
   Result<model::Sampler> sampler = model::Sampler::create({}, config.n_vocab);
   if (!sampler.ok()) return sampler.status();
@@ -92,7 +79,7 @@ Status Session::decode(std::span<const Token> tokens) {
                             " tokens at once: the session was created with max_logits " + std::to_string(max_logits_));
   if (Status status = check_tokens(tokens, "decode"); !status.ok()) return status;
   stopping_ = false;
-  const Stopwatch watch(statistics_.decode_ms);
+  const DecodeMeter meter(model_.stream(), statistics_);
   Status status = append(tokens, static_cast<uint32_t>(tokens.size()), nullptr);
   if (!status.ok()) return status.with_context("cannot decode");
   statistics_.decoded_tokens += tokens.size();

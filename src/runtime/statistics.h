@@ -12,6 +12,8 @@ struct Statistics {
   double ttft_ms = 0;
   double prefill_ms = 0;
   double decode_ms = 0;
+  double decode_wait_ms = 0;       // of decode_ms, during which compute waited for the drive
+  uint64_t decode_bytes_read = 0;  // from the drive meanwhile
 };
 
 }  // namespace leanstream::runtime

@@ -8,13 +8,16 @@ static_assert(sizeof(leanstream_error) == 1024, "leanstream_error");
 static_assert(offsetof(leanstream_error, status) == 0, "status");
 static_assert(offsetof(leanstream_error, message) == 4, "message");
 
-static_assert(sizeof(leanstream_runtime_params) == 48, "leanstream_runtime_params");
+static_assert(sizeof(leanstream_runtime_params) == 72, "leanstream_runtime_params");
 static_assert(offsetof(leanstream_runtime_params, struct_size) == 0, "struct_size");
 static_assert(offsetof(leanstream_runtime_params, memory_budget_bytes) == 8, "memory_budget_bytes");
 static_assert(offsetof(leanstream_runtime_params, threads) == 16, "threads");
 static_assert(offsetof(leanstream_runtime_params, simd) == 24, "simd");
 static_assert(offsetof(leanstream_runtime_params, log) == 32, "log");
 static_assert(offsetof(leanstream_runtime_params, log_user) == 40, "log_user");
+static_assert(offsetof(leanstream_runtime_params, state_dir) == 48, "state_dir");
+static_assert(offsetof(leanstream_runtime_params, emulate_storage) == 56, "emulate_storage");
+static_assert(offsetof(leanstream_runtime_params, io) == 64, "io");
 
 static_assert(sizeof(leanstream_runtime_info) == 176, "leanstream_runtime_info");
 static_assert(offsetof(leanstream_runtime_info, struct_size) == 0, "struct_size");
@@ -25,11 +28,12 @@ static_assert(offsetof(leanstream_runtime_info, simd) == 32, "simd");
 static_assert(offsetof(leanstream_runtime_info, backend) == 40, "backend");
 static_assert(offsetof(leanstream_runtime_info, device_name) == 48, "device_name");
 
-static_assert(sizeof(leanstream_model_params) == 32, "leanstream_model_params");
+static_assert(sizeof(leanstream_model_params) == 40, "leanstream_model_params");
 static_assert(offsetof(leanstream_model_params, struct_size) == 0, "struct_size");
 static_assert(offsetof(leanstream_model_params, mode) == 8, "mode");
 static_assert(offsetof(leanstream_model_params, progress) == 16, "progress");
 static_assert(offsetof(leanstream_model_params, progress_user) == 24, "progress_user");
+static_assert(offsetof(leanstream_model_params, session) == 32, "session");
 
 static_assert(sizeof(leanstream_model_info) == 464, "leanstream_model_info");
 static_assert(offsetof(leanstream_model_info, struct_size) == 0, "struct_size");
@@ -61,7 +65,9 @@ static_assert(offsetof(leanstream_session_params, max_logits) == 16, "max_logits
 static_assert(offsetof(leanstream_session_params, abort) == 24, "abort");
 static_assert(offsetof(leanstream_session_params, abort_user) == 32, "abort_user");
 
-static_assert(sizeof(leanstream_plan) == 80, "leanstream_plan");
+static_assert(sizeof(leanstream_plan_part) == 16, "leanstream_plan_part");
+
+static_assert(sizeof(leanstream_plan) == 192, "leanstream_plan");
 static_assert(offsetof(leanstream_plan, struct_size) == 0, "struct_size");
 static_assert(offsetof(leanstream_plan, weights_bytes) == 8, "weights_bytes");
 static_assert(offsetof(leanstream_plan, kv_bytes) == 16, "kv_bytes");
@@ -73,6 +79,15 @@ static_assert(offsetof(leanstream_plan, context) == 56, "context");
 static_assert(offsetof(leanstream_plan, fits) == 60, "fits");
 static_assert(offsetof(leanstream_plan, least_budget_bytes) == 64, "least_budget_bytes");
 static_assert(offsetof(leanstream_plan, bytes_per_token) == 72, "bytes_per_token");
+static_assert(offsetof(leanstream_plan, ring_bytes) == 80, "ring_bytes");
+static_assert(offsetof(leanstream_plan, streamed_bytes) == 88, "streamed_bytes");
+static_assert(offsetof(leanstream_plan, request_bytes) == 96, "request_bytes");
+static_assert(offsetof(leanstream_plan, storage_bytes_per_s) == 104, "storage_bytes_per_s");
+static_assert(offsetof(leanstream_plan, embedding) == 112, "embedding");
+static_assert(offsetof(leanstream_plan, attention) == 128, "attention");
+static_assert(offsetof(leanstream_plan, mlp) == 144, "mlp");
+static_assert(offsetof(leanstream_plan, output) == 160, "output");
+static_assert(offsetof(leanstream_plan, norms) == 176, "norms");
 
 static_assert(sizeof(leanstream_chat_message) == 24, "leanstream_chat_message");
 static_assert(offsetof(leanstream_chat_message, role) == 0, "role");
@@ -104,7 +119,7 @@ static_assert(offsetof(leanstream_generate_result, reason) == 8, "reason");
 static_assert(offsetof(leanstream_generate_result, tokens) == 16, "tokens");
 static_assert(offsetof(leanstream_generate_result, waiting_token) == 24, "waiting_token");
 
-static_assert(sizeof(leanstream_stats) == 136, "leanstream_stats");
+static_assert(sizeof(leanstream_stats) == 168, "leanstream_stats");
 static_assert(offsetof(leanstream_stats, struct_size) == 0, "struct_size");
 static_assert(offsetof(leanstream_stats, prompt_tokens) == 8, "prompt_tokens");
 static_assert(offsetof(leanstream_stats, generated_tokens) == 16, "generated_tokens");
@@ -122,6 +137,11 @@ static_assert(offsetof(leanstream_stats, io_wait_ms) == 104, "io_wait_ms");
 static_assert(offsetof(leanstream_stats, cache_hit_ratio) == 112, "cache_hit_ratio");
 static_assert(offsetof(leanstream_stats, bytes_per_token) == 120, "bytes_per_token");
 static_assert(offsetof(leanstream_stats, bound_by) == 128, "bound_by");
+static_assert(offsetof(leanstream_stats, io_engine) == 132, "io_engine");
+static_assert(offsetof(leanstream_stats, io_direct) == 148, "io_direct");
+static_assert(offsetof(leanstream_stats, io_registered_buffers) == 152, "io_registered_buffers");
+static_assert(offsetof(leanstream_stats, io_registered_files) == 156, "io_registered_files");
+static_assert(offsetof(leanstream_stats, io_huge_pages) == 160, "io_huge_pages");
 
 static_assert((int)LEANSTREAM_OK == 0, "LEANSTREAM_OK");
 static_assert((int)LEANSTREAM_ERROR_INVALID_ARGUMENT == 1, "LEANSTREAM_ERROR_INVALID_ARGUMENT");

@@ -176,7 +176,7 @@ struct FileLayout {
       const Matrix matrix{find_weight_type(info->type_id)->type, Layout::kFile, static_cast<uint32_t>(slot.rows),
                           static_cast<uint32_t>(slot.cols), bytes.data()};
       if (slot.matrix) {
-        *slot.matrix = matrix;
+        *slot.matrix = {matrix, matrix.rows, {}};
       } else {
         std::vector<float>& values = vectors.emplace_back(matrix.cols);
         kernels.dequantize_row(matrix, 0, 1.0f, values.data());
@@ -292,7 +292,7 @@ TEST(Decoder, refuses_parameters_out_of_range) {
   const auto refusal = [&](auto&& bend) {
     DecoderParams params = params_for(16);
     bend(params);
-    return Decoder::create(m.config, m.weights, *m.kernels, *m.team, params).status().code();
+    return Decoder::create(m.config, m.weights, nullptr, *m.kernels, *m.team, params).status().code();
   };
   EXPECT_EQ(refusal([](DecoderParams& p) { p.context = 0; }), Code::kInvalidArgument);
   EXPECT_EQ(refusal([](DecoderParams& p) { p.max_batch = 0; }), Code::kInvalidArgument);

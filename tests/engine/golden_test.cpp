@@ -72,7 +72,7 @@ std::unique_ptr<Decoder> decoder_of(const LoadedModel& m, const kernels::Kernels
   DecoderParams params;
   params.context = 512;
   params.max_logits = kMaxLogits;
-  return must(Decoder::create(m.config, m.weights, kernels, *m.team, params));
+  return must(Decoder::create(m.config, m.weights, nullptr, kernels, *m.team, params));
 }
 
 double nll_of(const kernels::Kernels& kernels, const std::vector<float>& logits, int32_t token) {

@@ -49,13 +49,13 @@ TEST_P(LoadWeightsOfType, every_row_is_where_the_views_say) {
   const gguf::Model file = ModelFile(shape).open();
   for (const uint32_t threads : {1u, 3u}) {
     const LoadedModel m(file, threads);
-    EXPECT_EQ(m.weights.token_embedding.layout, Layout::kFile);
-    EXPECT_EQ(m.weights.output.layout, Layout::kPanel);
-    expect_rows(*m.kernels, m.weights.token_embedding, values_of(file, "token_embd.weight"));
-    expect_rows(*m.kernels, m.weights.output, values_of(file, "output.weight"));
-    expect_rows(*m.kernels, m.weights.layers[0].q, values_of(file, "blk.0.attn_q.weight"));
-    expect_rows(*m.kernels, m.weights.layers[1].k, values_of(file, "blk.1.attn_k.weight"));
-    expect_rows(*m.kernels, m.weights.layers[1].down, values_of(file, "blk.1.ffn_down.weight"));
+    EXPECT_EQ(m.weights.token_embedding.resident.layout, Layout::kFile);
+    EXPECT_EQ(m.weights.output.resident.layout, Layout::kPanel);
+    expect_rows(*m.kernels, m.weights.token_embedding.resident, values_of(file, "token_embd.weight"));
+    expect_rows(*m.kernels, m.weights.output.resident, values_of(file, "output.weight"));
+    expect_rows(*m.kernels, m.weights.layers[0].q.resident, values_of(file, "blk.0.attn_q.weight"));
+    expect_rows(*m.kernels, m.weights.layers[1].k.resident, values_of(file, "blk.1.attn_k.weight"));
+    expect_rows(*m.kernels, m.weights.layers[1].down.resident, values_of(file, "blk.1.ffn_down.weight"));
     const std::vector<float> norm = values_of(file, "blk.1.ffn_norm.weight");
     EXPECT_EQ(std::memcmp(m.weights.layers[1].ffn_norm, norm.data(), norm.size() * sizeof(float)), 0);
   }
@@ -71,8 +71,8 @@ TEST(LoadWeights, matrices_larger_than_the_staging_are_read_in_parts) {
   shape.head_dim = 64;
   const gguf::Model file = ModelFile(shape).open();
   const LoadedModel m(file, 2);
-  expect_rows(*m.kernels, m.weights.output, values_of(file, "output.weight"));
-  expect_rows(*m.kernels, m.weights.token_embedding, values_of(file, "token_embd.weight"));
+  expect_rows(*m.kernels, m.weights.output.resident, values_of(file, "output.weight"));
+  expect_rows(*m.kernels, m.weights.token_embedding.resident, values_of(file, "token_embd.weight"));
 }
 
 TEST(LoadWeights, a_tied_output_shares_the_embeddings_panels_and_counts_once) {
@@ -81,9 +81,9 @@ TEST(LoadWeights, a_tied_output_shares_the_embeddings_panels_and_counts_once) {
   shape.tied = true;
   const gguf::Model tied = ModelFile(shape).open();
   const LoadedModel m(tied, 1);
-  EXPECT_EQ(m.weights.output.data, m.weights.token_embedding.data);
-  EXPECT_EQ(m.weights.token_embedding.layout, Layout::kPanel);
-  expect_rows(*m.kernels, m.weights.output, values_of(tied, "token_embd.weight"));
+  EXPECT_EQ(m.weights.output.resident.data, m.weights.token_embedding.resident.data);
+  EXPECT_EQ(m.weights.token_embedding.resident.layout, Layout::kPanel);
+  expect_rows(*m.kernels, m.weights.output.resident, values_of(tied, "token_embd.weight"));
 
   const uint64_t row = row_bytes(shape.type, shape.d_model);
   EXPECT_EQ(m.weights.bytes_per_token, LoadedModel(untied, 1).weights.bytes_per_token);
@@ -128,7 +128,7 @@ TEST(LoadWeights, progress_rises_to_one) {
   const model::Config config = must(model::Config::from_gguf(file));
   const auto team = must(WorkerTeam::create(2));
   Progress progress;
-  ASSERT_TRUE(load_weights(file, config, *kernels::select_kernels(), *team, Progress::report, &progress).ok());
+  ASSERT_TRUE(load_weights(file, config, {}, *kernels::select_kernels(), *team, Progress::report, &progress).ok());
   ASSERT_FALSE(progress.fractions.empty());
   EXPECT_TRUE(std::is_sorted(progress.fractions.begin(), progress.fractions.end()));
   EXPECT_EQ(progress.fractions.back(), 1.0f);
@@ -141,7 +141,7 @@ TEST(LoadWeights, a_false_from_progress_cancels) {
   for (const size_t cancel_at : {1, 2}) {
     Progress progress;
     progress.cancel_at = cancel_at;
-    const auto weights = load_weights(file, config, *kernels::select_kernels(), *team, Progress::report, &progress);
+    const auto weights = load_weights(file, config, {}, *kernels::select_kernels(), *team, Progress::report, &progress);
     ASSERT_FALSE(weights.ok());
     EXPECT_EQ(weights.status().code(), Code::kCancelled);
   }
@@ -154,7 +154,7 @@ TEST(LoadWeights, a_file_that_shrank_after_opening_is_an_error_that_names_the_te
   ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>(file.total_file_bytes() / 2)), 0);
   std::remove(path.c_str());
   const auto team = must(WorkerTeam::create(2));
-  const auto weights = load_weights(file, config, *kernels::select_kernels(), *team, nullptr, nullptr);
+  const auto weights = load_weights(file, config, {}, *kernels::select_kernels(), *team, nullptr, nullptr);
   ASSERT_FALSE(weights.ok());
   EXPECT_EQ(weights.status().code(), Code::kIo);
   EXPECT_THAT(weights.status().message(), testing::HasSubstr(".weight"));

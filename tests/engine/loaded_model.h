@@ -27,10 +27,10 @@ struct LoadedModel {
       : kernels(with),
         config(must(model::Config::from_gguf(file))),
         team(must(engine::WorkerTeam::create(threads))),
-        weights(must(engine::load_weights(file, config, *kernels, *team, nullptr, nullptr))) {}
+        weights(must(engine::load_weights(file, config, {}, *kernels, *team, nullptr, nullptr))) {}
 
   std::unique_ptr<engine::Decoder> decoder(engine::DecoderParams params) const {
-    return must(engine::Decoder::create(config, weights, *kernels, *team, params));
+    return must(engine::Decoder::create(config, weights, nullptr, *kernels, *team, params));
   }
 
   const kernels::Kernels* kernels;

@@ -14,12 +14,13 @@ class MemoryPlanTest : public testing::Test {
  protected:
   const gguf::Model file = test::tiny_model().open();
   const model::Config config = *model::Config::from_gguf(file);
-  const ModelNeeds needs = *model_needs(file, config, 2);
-
   MemoryPlan plan(uint64_t budget, uint32_t context, uint64_t held = 10 * kMiB) const {
-    SessionShape shape;
-    shape.context = context;
-    return plan_memory(config, needs, shape, budget, held);
+    PlanRequest request{file, config, {}};
+    request.shape.context = context;
+    request.threads = 2;
+    request.budget_bytes = budget;
+    request.held_bytes = held;
+    return *plan_memory(request);
   }
 };
 

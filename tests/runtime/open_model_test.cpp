@@ -65,7 +65,7 @@ TEST(OpenModel, bytes_per_token_of_a_tied_output_is_what_loading_finds) {
   const gguf::Model file = leanstream::test::ModelFile(shape).open();
   const model::Config config = test::must(model::Config::from_gguf(file));
   const auto runtime = create_runtime();
-  const ModelNeeds needs = test::must(model_needs(file, config, 1));
+  const ModelNeeds needs = model_needs(file, config, 1);
   uint64_t matrices = 0;
   for (const gguf::TensorInfo& tensor : file.tensors())
     if (tensor.dims.size() == 2) matrices += tensor.size_bytes;
@@ -84,7 +84,8 @@ TEST(OpenModel, counts_what_was_read) {
 TEST(OpenModel, too_large_for_the_budget_is_refused_with_a_least_budget_that_works) {
   const uint64_t fixed = create_runtime()->memory().fixed_bytes();
   const auto small = create_runtime(2, fixed + (1 << 20));
-  const Result<std::unique_ptr<OpenModel>> refused = OpenModel::open(*small, tiny_model_path(), LoadMode::kFull, {});
+  const Result<std::unique_ptr<OpenModel>> refused =
+      OpenModel::open(*small, tiny_model_path(), LoadMode::kFull, {}, {});
   ASSERT_EQ(refused.status().code(), Code::kOutOfBudget);
   const std::string& message = refused.status().message();
   const size_t at = message.rfind('(');
@@ -104,7 +105,7 @@ TEST(OpenModel, a_second_model_counts_the_first) {
   const auto runtime = create_runtime(2, fixed + (plan.total_bytes() - plan.fixed_bytes) * 3 / 2);
   const auto first = open_model(*runtime, tiny_model_path());
   const auto session = test::must(Session::create(*first, {32}, {}));
-  const Status second = OpenModel::open(*runtime, tiny_model_path(), LoadMode::kFull, {}).status();
+  const Status second = OpenModel::open(*runtime, tiny_model_path(), LoadMode::kFull, {}, {}).status();
   EXPECT_EQ(second.code(), Code::kOutOfBudget) << second.message();
 }
 
@@ -116,7 +117,7 @@ TEST(OpenModel, progress_goes_from_0_to_1_and_never_back) {
                                return true;
                              },
                              &seen};
-  ASSERT_TRUE(OpenModel::open(*runtime, tiny_model_path(), LoadMode::kFull, progress).ok());
+  ASSERT_TRUE(OpenModel::open(*runtime, tiny_model_path(), LoadMode::kFull, {}, progress).ok());
   ASSERT_GE(seen.size(), 2u);
   EXPECT_EQ(seen.front(), 0.0f);
   EXPECT_EQ(seen.back(), 1.0f);
@@ -130,7 +131,7 @@ TEST(OpenModel, can_be_cancelled_at_every_report) {
   for (int allowed = 0;; ++allowed) {
     int left = allowed;
     const Progress progress = {[](float, void* user) { return (*static_cast<int*>(user))-- > 0; }, &left};
-    const Status status = OpenModel::open(*runtime, tiny_model_path(), LoadMode::kFull, progress).status();
+    const Status status = OpenModel::open(*runtime, tiny_model_path(), LoadMode::kFull, {}, progress).status();
     EXPECT_EQ(runtime->memory().held_bytes(), before);
     if (status.ok()) break;
     ASSERT_EQ(status.code(), Code::kCancelled) << status.message();
@@ -147,7 +148,7 @@ TEST(OpenModel, a_file_without_weights_has_a_vocabulary_but_does_not_run) {
   const auto vocabulary = open_model(*runtime, written.path(), LoadMode::kVocabulary);
   EXPECT_EQ(vocabulary->tokenizer()->size(), leanstream::test::kTinyVocabulary);
   EXPECT_FALSE(vocabulary->plan({}).ok());
-  const Status full = OpenModel::open(*runtime, written.path(), LoadMode::kFull, {}).status();
+  const Status full = OpenModel::open(*runtime, written.path(), LoadMode::kFull, {}, {}).status();
   EXPECT_EQ(full.code(), Code::kMalformed) << full.message();
   EXPECT_NE(full.message().find(written.path()), std::string::npos) << full.message();
 }
@@ -159,7 +160,7 @@ TEST(OpenModel, an_unknown_architecture_can_be_described_and_is_refused_by_name)
   const auto runtime = create_runtime();
   const auto described = open_model(*runtime, written.path(), LoadMode::kMetadata);
   EXPECT_EQ(described->plan({}).status().code(), Code::kUnsupported);
-  const Status full = OpenModel::open(*runtime, written.path(), LoadMode::kFull, {}).status();
+  const Status full = OpenModel::open(*runtime, written.path(), LoadMode::kFull, {}, {}).status();
   EXPECT_EQ(full.code(), Code::kUnsupported);
   EXPECT_NE(full.message().find("mamba"), std::string::npos) << full.message();
 }

@@ -32,7 +32,7 @@ inline std::unique_ptr<Runtime> create_runtime(uint32_t threads = 2, uint64_t bu
 
 inline std::unique_ptr<OpenModel> open_model(Runtime& runtime, const std::string& path,
                                              LoadMode mode = LoadMode::kFull) {
-  return must(OpenModel::open(runtime, path, mode, {}));
+  return must(OpenModel::open(runtime, path, mode, {}, {}));
 }
 
 }  // namespace leanstream::runtime::test

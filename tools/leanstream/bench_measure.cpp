@@ -125,9 +125,10 @@ class Tests {
   double first_token_ms_ = 0;
 };
 
-Result<Model> timed_load(leanstream_runtime& runtime, const std::string& path, double& elapsed_ms) {
+Result<Model> timed_load(leanstream_runtime& runtime, const std::string& path, const leanstream_session_params& session,
+                         double& elapsed_ms) {
   const auto start = Clock::now();
-  Result<Model> model = open_model(runtime, path, LEANSTREAM_LOAD_FULL);
+  Result<Model> model = open_model(runtime, path, LEANSTREAM_LOAD_FULL, &session);
   elapsed_ms = milliseconds_since(start);
   return model;
 }
@@ -188,9 +189,10 @@ Result<BenchResult> measure(const ModelOptions& options, const ContextOptions& c
   result.storage = storage_facts(files.front());
   const bool cold = std::all_of(files.begin(), files.end(), drop_from_page_cache);
   double first_load_ms = 0;
-  if (Result<Model> first = timed_load(**runtime, options.model, first_load_ms); !first.ok()) return first.status();
+  if (Result<Model> first = timed_load(**runtime, options.model, params, first_load_ms); !first.ok())
+    return first.status();
   if (cold) result.load_cold_ms = first_load_ms;
-  const Result<Model> model = timed_load(**runtime, options.model, result.load_warm_ms);
+  const Result<Model> model = timed_load(**runtime, options.model, params, result.load_warm_ms);
   if (!model.ok()) return model.status();
   const Result<leanstream_model_info> info = model_info(**model);
   if (!info.ok()) return info.status();

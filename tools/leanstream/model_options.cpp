@@ -1,5 +1,7 @@
 #include "model_options.h"
 
+#include <cstdlib>
+
 #include "base/units.h"
 #include "interrupt.h"
 #include "progress.h"
@@ -52,6 +54,13 @@ void say_choices(const ModelOptions& options, const ContextOptions& context, con
 
 }  // namespace
 
+std::string default_state_dir() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && state[0] == '/')
+    return std::string(state) + "/leanstream";
+  const char* home = std::getenv("HOME");
+  return home == nullptr || home[0] != '/' ? "" : std::string(home) + "/.local/state/leanstream";
+}
+
 void add_llama_cpp_flags(Flags& flags, std::vector<std::string>& given) {
   const char* loading = "Weights are read into the process's own memory";
   flags.group("Accepted from scripts for llama.cpp, without effect");
@@ -81,10 +90,17 @@ void add_model_options(Flags& flags, ModelOptions& options) {
   flags.choice("--backend", "NAME", {"auto", "cpu", "cuda"}, options.backend,
                "Where to compute: auto, cpu, cuda (default auto)");
   flags.number("-t,--threads", "N", options.threads, 1, 256, "Compute threads (default: one per core)");
+  flags.text("--emulate-storage", "MODEL", options.emulate_storage,
+             "Read no faster than this drive when weights are\nstreamed: 2.0GB/s@64K:3.5GB/s@256K,lat=90us");
+  flags.text(
+      "--state-dir", "DIR", options.state_dir,
+      "Where a drive's measured bandwidth is kept; \"\" = measure\nnothing (default: $XDG_STATE_HOME/leanstream)");
   add_log_options(flags, options.log);
   add_llama_cpp_flags(flags, options.without_effect);
   flags.group("");
   flags.text("--simd", "NAME", options.simd, "For comparing: avx512vnni, avx2, neon-dotprod, portable");
+  flags.choice("--io", "NAME", {"auto", "io_uring", "pread"}, options.io,
+               "For comparing: what streams weights: auto, io_uring, pread");
 }
 
 void add_context_options(Flags& flags, ContextOptions& options) {
@@ -131,6 +147,9 @@ Result<Runtime> create_runtime(const ModelOptions& options) {
   params.threads = options.threads;
   params.simd = options.simd.empty() ? nullptr : options.simd.c_str();
   params.log = log_from_library;
+  params.state_dir = options.state_dir.empty() ? nullptr : options.state_dir.c_str();
+  params.emulate_storage = options.emulate_storage.empty() ? nullptr : options.emulate_storage.c_str();
+  params.io = options.io.c_str();
   const SignalsBlocked workers_leave_signals_alone;
   leanstream_runtime* runtime = nullptr;
   Status status = checked([&](leanstream_error* e) { return leanstream_runtime_create(&params, &runtime, e); });
@@ -138,11 +157,13 @@ Result<Runtime> create_runtime(const ModelOptions& options) {
   return Runtime(runtime);
 }
 
-Result<Model> open_model(leanstream_runtime& runtime, const std::string& path, leanstream_load_mode mode) {
+Result<Model> open_model(leanstream_runtime& runtime, const std::string& path, leanstream_load_mode mode,
+                         const leanstream_session_params* session) {
   ProgressBar bar("loading");
   auto params = with_size<leanstream_model_params>();
   leanstream_model_params_init(&params);
   params.mode = mode;
+  params.session = session;
   if (mode == LEANSTREAM_LOAD_FULL) {
     params.progress = ProgressBar::from_library;
     params.progress_user = &bar;
@@ -193,9 +214,9 @@ Result<LoadedModel> load_model(const ModelOptions& options, const ContextOptions
     status = check(**head, plan);
     if (!status.ok()) return status;
   }
-  Result<Model> model = open_model(**runtime, options.model, LEANSTREAM_LOAD_FULL);
-  if (!model.ok()) return model.status();
   params.context = plan.context;
+  Result<Model> model = open_model(**runtime, options.model, LEANSTREAM_LOAD_FULL, &params);
+  if (!model.ok()) return model.status();
   leanstream_session* session = nullptr;
   Status status =
       checked([&](leanstream_error* e) { return leanstream_session_create(model->get(), &params, &session, e); });

@@ -12,12 +12,19 @@
 
 namespace leanstream::cli {
 
+// Where users' programs keep what they find out: $XDG_STATE_HOME/leanstream, or ~/.local/state/leanstream. "" where
+// neither is set.
+std::string default_state_dir();
+
 // The flags of everything that computes with a model.
 struct ModelOptions {
   std::string model;
   std::string memory;  // as parse_size takes it; "" = what is available, less 10 %
   std::string backend = "auto";
   std::string simd;
+  std::string emulate_storage;                  // "" = the drive as it is
+  std::string state_dir = default_state_dir();  // "" = drives are not measured
+  std::string io = "auto";
   uint32_t threads = 0;
   std::vector<std::string> without_effect;  // flags of llama.cpp that were given and mean nothing here
   LogOptions log;
@@ -40,7 +47,9 @@ Status check_usage(const ContextOptions& options);
 
 Result<Runtime> create_runtime(const ModelOptions& options);
 
-Result<Model> open_model(leanstream_runtime& runtime, const std::string& path, leanstream_load_mode mode);
+// session: which one the budget leaves room for where weights are streamed; may be nullptr.
+Result<Model> open_model(leanstream_runtime& runtime, const std::string& path, leanstream_load_mode mode,
+                         const leanstream_session_params* session = nullptr);
 
 leanstream_session_params session_params(const ContextOptions& options);
 

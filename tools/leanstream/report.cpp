@@ -86,13 +86,18 @@ Result<RunFigures> collect_figures(const leanstream_runtime& runtime, const lean
 void log_timings(const RunFigures& figures) {
   const leanstream_stats& stats = figures.stats;
   const auto count = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-  log_info(formatted("load         %9.1f ms, %s read (%.2f GB/s)", stats.load_ms,
-                     format_bytes(stats.bytes_read).c_str(), read_gbps(stats)));
+  log_info(formatted("load         %9.1f ms", stats.load_ms));
   log_info(formatted("prompt eval  %9.1f ms, %llu tokens, %.2f tok/s, first token after %.1f ms", stats.prefill_ms,
                      count(stats.prompt_tokens), per_second(stats.prompt_tokens, stats.prefill_ms), stats.ttft_ms));
   log_info(formatted("eval         %9.1f ms, %llu tokens, %.2f tok/s, %s of weights each, stopped by: %s",
                      stats.decode_ms, count(stats.generated_tokens), per_second(stats.decoded_tokens, stats.decode_ms),
                      format_bytes(stats.bytes_per_token).c_str(), reason_name(figures.reason)));
+  log_info(formatted("storage      %s read in all, %s of them while decoding (%.2f GB/s %s)",
+                     format_bytes(stats.bytes_read).c_str(), format_bytes(stats.bytes_read_decode).c_str(),
+                     read_gbps(stats), stats.bytes_read_decode > 0 ? "then" : "while loading"));
+  if (stats.io_engine[0] != '\0')
+    log_info(formatted("streaming    %.0f %% of the weights are resident, compute waited %.1f ms in all; %s",
+                       100 * stats.cache_hit_ratio, stats.io_wait_ms, stats.io_engine));
   log_info(formatted("memory       peak %s of a budget of %s",
                      format_bytes(stats.peak_rss_bytes + stats.device_bytes).c_str(),
                      format_bytes(stats.memory_budget_bytes).c_str()));
@@ -118,6 +123,11 @@ std::string stats_json(const RunFigures& figures) {
       {"read_gbps", read_gbps(stats)},
       {"cache_hit_ratio", stats.cache_hit_ratio},
       {"io_wait_ms", stats.io_wait_ms},
+      {"io_engine", stats.io_engine},
+      {"io_direct", stats.io_direct != 0},
+      {"io_registered_buffers", stats.io_registered_buffers != 0},
+      {"io_registered_files", stats.io_registered_files != 0},
+      {"io_huge_pages", stats.io_huge_pages != 0},
       {"backend", figures.runtime.backend},
       {"device_name", figures.runtime.device_name},
       {"simd", figures.runtime.simd},

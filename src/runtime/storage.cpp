@@ -1,0 +1,36 @@
+#include "runtime/storage.h"
+
+#include <algorithm>
+
+namespace leanstream::runtime {
+namespace {
+
+// Smaller requests cost compute a wait each, larger ones delay the first byte and take more ring for the same depth.
+constexpr uint32_t kLeastRequest = uint32_t{256} << 10, kMostRequest = uint32_t{1} << 20;
+constexpr uint32_t kMostInFlight = uint32_t{16} << 20;  // beyond it drives lose (docs/io.md)
+constexpr uint32_t kLeastDepth = 4;
+constexpr double kShareOfBest = 0.97;
+
+}  // namespace
+
+RequestShape request_shape(const io::StorageCurve& curve) {
+  RequestShape shape;
+  if (curve.points.empty()) return shape;
+  const io::StorageCurve::Point knee = curve.knee(kShareOfBest);
+  shape.size_bytes = std::clamp(knee.size_bytes, kLeastRequest, kMostRequest);
+  shape.depth = std::clamp(knee.depth, kLeastDepth, kMostInFlight / shape.size_bytes);
+  shape.bytes_per_s = curve.bandwidth(shape.size_bytes, shape.depth);
+  return shape;
+}
+
+io::PoolParams pool_params(const StorageSettings& settings, const RequestShape& shape, const Log& log) {
+  io::PoolParams params;
+  params.kind = settings.kind;
+  params.depth = shape.depth;
+  params.model = settings.model;
+  params.log.user = const_cast<Log*>(&log);
+  params.log.write = [](std::string_view line, void* user) { static_cast<const Log*>(user)->warn(line); };
+  return params;
+}
+
+}  // namespace leanstream::runtime
