@@ -27,7 +27,11 @@ Result<std::unique_ptr<Session>> Session::create(const OpenModel& model, const S
     return unsupported("cannot create a session: " + model.path() + " was not opened with LEANSTREAM_LOAD_FULL");
   const Result<MemoryPlan> plan = model.plan(shape);
   if (!plan.ok()) return plan.status();
-  if (!plan->fits()) return plan->refusal("create a session of " + model.path());
+  if (!plan->fits()) {
+    const Status refusal = plan->refusal("create a session of " + model.path());
+    if (model.stream() == nullptr) return refusal;
+    return out_of_budget(refusal.message() + ", if the model is opened for such a session");
+  }
 
   const Runtime& runtime = model.runtime();
   const model::Config& config = *model.config();

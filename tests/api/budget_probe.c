@@ -38,13 +38,16 @@ int main(int argc, char** argv) {
   leanstream_session_params session_params;
   leanstream_session_params_init(&session_params);
   session_params.context = (uint32_t)strtoul(argv[3], NULL, 10);
+  leanstream_model_params model_params;
+  leanstream_model_params_init(&model_params);
+  model_params.session = &session_params;
 
   leanstream_runtime* runtime = NULL;
   leanstream_model* model = NULL;
   leanstream_session* session = NULL;
   leanstream_error error;
   leanstream_status status = leanstream_runtime_create(&runtime_params, &runtime, &error);
-  if (status == LEANSTREAM_OK) status = leanstream_model_open(runtime, argv[1], NULL, &model, &error);
+  if (status == LEANSTREAM_OK) status = leanstream_model_open(runtime, argv[1], &model_params, &model, &error);
   if (status == LEANSTREAM_OK) status = leanstream_session_create(model, &session_params, &session, &error);
   if (status == LEANSTREAM_OK) status = use(session, &error);
   if (status == LEANSTREAM_OK) {

@@ -108,7 +108,7 @@ void log_timings(const RunFigures& figures) {
 
 std::string stats_json(const RunFigures& figures) {
   const leanstream_stats& stats = figures.stats;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"prompt_tokens", stats.prompt_tokens},
       {"generated_tokens", stats.generated_tokens},
       {"load_ms", stats.load_ms},
@@ -123,17 +123,18 @@ std::string stats_json(const RunFigures& figures) {
       {"read_gbps", read_gbps(stats)},
       {"cache_hit_ratio", stats.cache_hit_ratio},
       {"io_wait_ms", stats.io_wait_ms},
-      {"io_engine", stats.io_engine},
-      {"io_direct", stats.io_direct != 0},
-      {"io_registered_buffers", stats.io_registered_buffers != 0},
-      {"io_registered_files", stats.io_registered_files != 0},
-      {"io_huge_pages", stats.io_huge_pages != 0},
       {"backend", figures.runtime.backend},
       {"device_name", figures.runtime.device_name},
       {"simd", figures.runtime.simd},
       {"bound_by", bound_name(stats.bound_by)},
       {"stop_reason", reason_name(figures.reason)},
   };
+  if (stats.io_engine[0] != '\0')
+    json["streaming"] = {{"engine", stats.io_engine},
+                         {"direct", stats.io_direct != 0},
+                         {"registered_buffers", stats.io_registered_buffers != 0},
+                         {"registered_files", stats.io_registered_files != 0},
+                         {"huge_pages", stats.io_huge_pages != 0}};
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
