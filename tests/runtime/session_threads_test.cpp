@@ -99,7 +99,7 @@ TEST(SessionThreads, a_caller_with_too_small_a_stack_is_refused_and_one_with_eno
     const Status refused = session->prefill(prompt(1));
     EXPECT_EQ(refused.code(), Code::kUnsupported);
     EXPECT_NE(refused.message().find("stack"), std::string::npos) << refused.message();
-    EXPECT_EQ(OpenModel::open(*runtime, leanstream::test::tiny_model_path(), LoadMode::kFull, {}).status().code(),
+    EXPECT_EQ(OpenModel::open(*runtime, leanstream::test::tiny_model_path(), LoadMode::kFull, {}, {}).status().code(),
               Code::kUnsupported);
   });
   EXPECT_EQ(session->position(), 0u);
