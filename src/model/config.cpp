@@ -78,6 +78,22 @@ class Fields {
   Status status_;
 };
 
+// The embedding's rows, the key and the list of tokens say the same, where they are there.
+Status check_vocabulary_size(const gguf::Model& file, const Metadata& keys, uint32_t rows) {
+  const std::string of_rows = std::to_string(rows) + " rows of tensor 'token_embd.weight'";
+  const Result<uint32_t> named = keys.size_or("vocab_size", rows, 1, UINT32_MAX);
+  if (!named.ok()) return named.status();
+  if (*named != rows)
+    return malformed("cannot read the model's shape: '" + keys.key("vocab_size") + "' is " + std::to_string(*named) +
+                     ", which contradicts the " + of_rows);
+  const gguf::Value* tokens = file.find("tokenizer.ggml.tokens");
+  const gguf::Array* list = tokens != nullptr ? std::get_if<gguf::Array>(&tokens->value) : nullptr;
+  if (list != nullptr && list->size() != rows)
+    return malformed("cannot read the model's shape: 'tokenizer.ggml.tokens' has " + std::to_string(list->size()) +
+                     " tokens, which contradicts the " + of_rows);
+  return {};
+}
+
 Status read_shape(const gguf::Model& file, const Metadata& keys, Config& config) {
   Fields fields;
   fields.read(config.n_layers, keys.size("block_count", 1, kMaxLayers));
@@ -117,7 +133,7 @@ Status read_shape(const gguf::Model& file, const Metadata& keys, Config& config)
     return malformed("cannot load the model: tensor 'token_embd.weight' has " + std::to_string(n_vocab) +
                      " rows, not between 1 and " + std::to_string(kMaxVocab));
   config.n_vocab = static_cast<uint32_t>(n_vocab);
-  return {};
+  return check_vocabulary_size(file, keys, config.n_vocab);
 }
 
 Status read_activation(const Metadata& keys, Config& config) {

@@ -244,6 +244,24 @@ TEST(Config, names_missing_tensors) {
                  "blk.0.attn_q_norm.weight");
 }
 
+TEST(Config, a_vocabulary_size_that_contradicts_the_embedding_is_refused_with_both_numbers) {
+  EXPECT_EQ(config_of(ModelFile(TinyShape{}).set_number("vocab_size", 40)).n_vocab, 40u);
+  expect_refused(ModelFile(TinyShape{}).set_number("vocab_size", 41), Code::kMalformed, "'llama.vocab_size' is 41");
+  expect_refused(ModelFile(TinyShape{}).set_number("vocab_size", 41), Code::kMalformed, "40 rows");
+  expect_refused(ModelFile(TinyShape{}).set_text("vocab_size", "forty"), Code::kMalformed, "vocab_size");
+}
+
+TEST(Config, a_list_of_tokens_that_contradicts_the_embedding_is_refused_with_both_numbers) {
+  gguf::Array tokens;
+  tokens.type = gguf::ValueType::kString;
+  for (int i = 0; i < 39; ++i) tokens.strings.push_back("t" + std::to_string(i));
+  ModelFile file{TinyShape{}};
+  expect_refused(file.set("tokenizer.ggml.tokens", {gguf::ValueType::kArray, tokens}), Code::kMalformed,
+                 "'tokenizer.ggml.tokens' has 39 tokens, which contradicts the 40 rows");
+  tokens.strings.push_back("the fortieth");
+  EXPECT_EQ(config_of(file.set("tokenizer.ggml.tokens", {gguf::ValueType::kArray, tokens})).n_vocab, 40u);
+}
+
 TEST(Config, a_file_without_output_weight_is_tied) {
   EXPECT_EQ(config_of(ModelFile(TinyShape{}).drop_tensor("output.weight")).n_vocab, 40u);
 }
