@@ -88,6 +88,13 @@ Status File::read_at(uint64_t offset, std::span<std::byte> out) const {
   return {};
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat one {
+  }, other{};
+  if (::stat(a.c_str(), &one) != 0 || ::stat(b.c_str(), &other) != 0) return false;
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 std::optional<uint64_t> free_disk_bytes(const std::string& path) {
   struct statvfs st {};
   if (::statvfs(folder_of(path).c_str(), &st) != 0) return std::nullopt;
@@ -100,7 +107,7 @@ Result<AtomicFileWriter> AtomicFileWriter::create(const std::string& path) {
     return invalid_argument("cannot write " + path + ": it exists and is not a regular file");
   std::string temporary = path + ".tmp-" + std::to_string(::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return io_error("cannot create " + temporary, errno);
+  if (fd < 0) return io_error("cannot create " + path, errno);
   return AtomicFileWriter(fd, path, std::move(temporary));
 }
 
@@ -125,7 +132,7 @@ Status AtomicFileWriter::write(std::span<const std::byte> bytes) {
   offset_ += bytes.size();
   if (buffer_.size() + bytes.size() > kWriteBufferBytes) {
     if (Status s = flush(); !s.ok()) return s;
-    if (bytes.size() >= kWriteBufferBytes) return write_all(fd_, temporary_, bytes.data(), bytes.size());
+    if (bytes.size() >= kWriteBufferBytes) return write_all(fd_, path_, bytes.data(), bytes.size());
   }
   buffer_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return {};
@@ -137,18 +144,18 @@ Status AtomicFileWriter::pad_to(uint64_t alignment) {
 }
 
 Status AtomicFileWriter::flush() {
-  const Status status = write_all(fd_, temporary_, reinterpret_cast<const std::byte*>(buffer_.data()), buffer_.size());
+  const Status status = write_all(fd_, path_, reinterpret_cast<const std::byte*>(buffer_.data()), buffer_.size());
   buffer_.clear();
   return status;
 }
 
 Status AtomicFileWriter::commit() {
   if (Status s = flush(); !s.ok()) return s;
-  if (::fsync(fd_) != 0) return io_error("cannot write " + temporary_, errno);
+  if (::fsync(fd_) != 0) return io_error("cannot write " + path_, errno);
   // NFS and quotas report a failed write only here.
-  if (::close(std::exchange(fd_, -1)) != 0) return io_error("cannot write " + temporary_, errno);
+  if (::close(std::exchange(fd_, -1)) != 0) return io_error("cannot write " + path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-    return io_error("cannot rename " + temporary_ + " to " + path_, errno);
+    return io_error("cannot give " + path_ + " its name, from " + temporary_, errno);
   temporary_.clear();
   // The file is complete under its name; making the name itself durable is best effort.
   const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

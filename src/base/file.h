@@ -37,6 +37,9 @@ class File {
   uint64_t size_bytes_ = 0;
 };
 
+// Whether both paths lead to one file, be it through a link. false where either is not there.
+bool same_file(const std::string& a, const std::string& b);
+
 // What an unprivileged process may still write to the file system that holds (or would hold) `path`; nothing where the
 // system does not tell.
 std::optional<uint64_t> free_disk_bytes(const std::string& path);
@@ -45,6 +48,7 @@ std::optional<uint64_t> free_disk_bytes(const std::string& path);
 // renamed by commit(). Without commit() nothing is left behind. Single-thread.
 class AtomicFileWriter {
  public:
+  // All errors name `path`: kIo; kInvalidArgument where something else than a regular file has the name.
   static Result<AtomicFileWriter> create(const std::string& path);
 
   AtomicFileWriter(AtomicFileWriter&& other) noexcept;

@@ -69,6 +69,31 @@ TEST(Bench, prints_a_table_or_comma_separated_values) {
   EXPECT_THAT(csv[0], HasSubstr("avg_ts,stddev_ts,samples_ts"));
 }
 
+TEST(Bench, refuses_odd_lists_in_one_sentence) {
+  const std::vector<std::vector<std::string>> odd = {
+      {"-p", ","},    {"-p", ""},        {"-p", "16,"},           {"-n", ",4"},
+      {"-n", "4,,4"}, {"-t", ","},       {"-t", "1,0"},           {"-p", "1,-1"},
+      {"-p", "1, x"}, {"-p", "[4]"},     {"-p", "1e9"},           {"-m", ","},
+      {"-m", "a,,b"}, {"--memory", ","}, {"--memory", "1G,,2G"},  {"-r", "0"},
+      {"-r", ","},    {"-o", "md,csv"},  {"-p", "0", "-n", "0,0"}};
+  for (const std::vector<std::string>& flags : odd) {
+    SCOPED_TRACE(flags[0] + " " + flags[1]);
+    std::vector<std::string> arguments = {"bench", "-m", tiny_model(), "-r", "1"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Outcome outcome = run_leanstream(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err << outcome.out;
+    EXPECT_EQ(error_lines(outcome).size(), 1u) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Bench, adds_up_lists_that_are_given_again) {
+  const Outcome outcome = run_leanstream(
+      {"bench", "-m", tiny_model(), "-p", "4,8", "-p", "16", "-n", "0", "-r", "1", "-o", "jsonl", "-c", "64"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(lines(outcome.out).size(), 3u);
+}
+
 TEST(Bench, measures_the_rest_when_one_does_not_fit) {
   const Outcome outcome = run_leanstream(bench({"--memory", "14M,1G", "-o", "jsonl"}));
   EXPECT_EQ(outcome.exit_code, 1);

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "command_line.h"
@@ -85,7 +88,31 @@ TEST(Run, refuses_two_prompt_sources) {
   const TemporaryFolder folder;
   const std::string file = folder.write("prompt", "x");
   expect_usage_error(run_leanstream(greedy({"-p", "x", "-f", file})), "more than one prompt");
-  expect_usage_error(run_leanstream(greedy({"-p", "x", "-p", "y"})), "-p");
+}
+
+TEST(Run, takes_the_last_of_a_flag_that_is_given_again) {
+  const std::string expected = run_leanstream(greedy({"-p", "x", "-n", "3"})).out;
+  const Outcome outcome = run_leanstream(greedy(
+      {"-p",       "y",   "-p",       "x",         "-n",     "9",         "--n-predict", "3",    "--seed",    "1",
+       "-s",       "2",   "-ngl",     "1",         "-ngl",   "2",         "-fa",         "-fa",  "on",        "--mmap",
+       "--mmap",   "-v",  "-v",       "--no-perf", "--perf", "--no-perf", "--kv-type",   "q8_0", "--kv-type", "f16",
+       "--memory", "14M", "--memory", "1G",        "--temp", "9",         "--temp",      "0"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, expected);
+}
+
+TEST(Run, refuses_values_that_make_no_sense_of_flags_without_effect) {
+  const auto usage = [](const char* flag, const char* value) {
+    return run_leanstream(greedy({"-p", "x", flag, value}));
+  };
+  expect_usage_error(usage("-ngl", "abc"), "'abc' is not one of auto, all or a number");
+  expect_usage_error(usage("-ngl", "1.5"), "1.5");
+  expect_usage_error(usage("-ngl", ""), "''");
+  expect_usage_error(usage("-fa", "maybe"), "'maybe' is not one of on, off, auto");
+  expect_usage_error(usage("-lm", "quickly"), "'quickly'");
+  expect_usage_error(usage("-tb", "two"), "'two'");
+  expect_usage_error(usage("-b", "-1"), "from 1 on");
+  for (const char* layers : {"auto", "all", "-1", "99"}) EXPECT_EQ(usage("-ngl", layers).exit_code, 0) << layers;
 }
 
 TEST(Run, begins_from_bos_where_the_prompt_is_empty) {
@@ -149,6 +176,52 @@ TEST(Run, writes_statistics_to_a_device_without_replacing_it) {
   const Outcome outcome = run_leanstream(greedy({"-p", "a", "--no-display-prompt", "--stats-json", "/dev/stderr"}));
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, HasSubstr("\"stop_reason\""));
+}
+
+TEST(Run, refuses_a_statistics_file_that_cannot_be_written_before_it_computes) {
+  const TemporaryFolder folder;
+  const std::string absent = folder.path("absent/stats.json");
+  const auto with_stats = [](const std::string& path) {
+    return run_leanstream(greedy({"-p", "x", "--stats-json", path}));
+  };
+  for (const std::string& path : {absent, folder.path("."), std::string("/dev/absent")}) {
+    SCOPED_TRACE(path);
+    const Outcome outcome = with_stats(path);
+    expect_failure(outcome, path + ":");
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.err, Not(HasSubstr(".tmp")));
+  }
+  expect_failure(run_leanstream({"chat", "-m", tiny_chat_model(), "--stats-json", absent}, {.input = "x\n"}), absent);
+  expect_failure(with_stats("/dev/full"), "/dev/full: No space left on device");
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
+TEST(Run, leaves_the_statistics_file_alone_when_it_fails) {
+  const TemporaryFolder folder;
+  const std::string stats = folder.write("stats.json", "of yesterday");
+  expect_failure(run_leanstream({"run", "-m", folder.path("absent"), "-p", "x", "--stats-json", stats}), "absent");
+  EXPECT_EQ(read_file(stats), "of yesterday");
+  EXPECT_THAT(folder.names(), ElementsAre("stats.json"));
+}
+
+TEST(Run, does_not_wait_for_a_reader_of_a_pipe_that_has_none) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_failure(run_leanstream(greedy({"-p", "x", "--stats-json", pipe})), pipe);
+  expect_failure(run_leanstream(greedy({"-p", "x", "--log-file", pipe})), pipe);
+}
+
+TEST(Run, refuses_to_write_over_the_model_it_reads) {
+  const TemporaryFolder folder;
+  const std::string bytes = read_file(tiny_model());
+  const std::string model = folder.write("model", bytes), link = folder.path("link"), hard = folder.path("hard");
+  ASSERT_EQ(symlink("model", link.c_str()), 0);
+  ASSERT_EQ(::link(model.c_str(), hard.c_str()), 0);
+  for (const std::string& same : {model, link, hard})
+    for (const char* flag : {"--stats-json", "--log-file"})
+      expect_failure(run_leanstream({"run", "-m", model, "-p", "x", flag, same}), same);
+  EXPECT_EQ(read_file(model), bytes);
 }
 
 TEST(Run, refuses_a_budget_that_is_too_small_before_loading) {

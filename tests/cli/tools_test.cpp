@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -179,6 +181,22 @@ TEST(Quantize, writes_a_model_that_runs) {
   EXPECT_EQ(run_leanstream({"run", "-m", folder.path("q.gguf"), "-p", "a", "-n", "2"}).exit_code, 0);
   EXPECT_EQ(run_leanstream({"quantize", "-m", folder.path("absent"), "-o", folder.path("r")}).exit_code, 1);
   EXPECT_EQ(folder.names().size(), 1u);
+}
+
+TEST(Quantize, refuses_to_replace_the_model_it_reads) {
+  const TemporaryFolder folder;
+  const std::string bytes = read_file(tiny_model());
+  const std::string model = folder.write("model", bytes), link = folder.path("link"), hard = folder.path("hard");
+  ASSERT_EQ(symlink("model", link.c_str()), 0);
+  ASSERT_EQ(::link(model.c_str(), hard.c_str()), 0);
+  for (const std::string& output : {model, link, hard, folder.path("./model")}) {
+    const Outcome outcome = run_leanstream({"quantize", "-m", model, "-o", output});
+    EXPECT_EQ(outcome.exit_code, 1);
+    ASSERT_EQ(error_lines(outcome).size(), 1u) << outcome.err;
+    EXPECT_THAT(error_lines(outcome)[0], HasSubstr("it is the model that is read"));
+  }
+  EXPECT_EQ(read_file(model), bytes);
+  EXPECT_EQ(folder.names().size(), 3u);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "bench_report.h"
@@ -43,7 +44,12 @@ int bench(BenchOptions& options) {
   for (const ModelOptions& one : all)
     if (const Status usage = check_usage(one); !usage.ok()) return report_usage(usage.message());
   if (const Status usage = check_usage(options.context); !usage.ok()) return report_usage(usage.message());
-  if (const Status log = start_log(options.common.log); !log.ok()) return report_failure(log);
+  const auto nothing = [](const std::vector<uint32_t>& lengths) {
+    return std::all_of(lengths.begin(), lengths.end(), [](uint32_t length) { return length == 0; });
+  };
+  if (nothing(options.settings.prompt_lengths) && nothing(options.settings.generation_lengths))
+    return report_usage("nothing to measure: -p and -n are 0");
+  if (const Status log = start_log(options.common.log, options.models); !log.ok()) return report_failure(log);
   say_without_effect(options.common.without_effect);
 
   options.settings.warm_up = !options.cold_start;

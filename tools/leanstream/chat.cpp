@@ -133,7 +133,9 @@ int chat(const ChatOptions& options) {
   for (const Status& usage : {check_usage(options.model), check_usage(options.context)})
     if (!usage.ok()) return report_usage(usage.message());
   if (options.system_prompt && options.system_prompt_file) return report_usage("more than one system prompt");
-  if (const Status log = start_log(options.model.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
+  if (const Status stats = check_output_file(options.stats_file, options.model.model); !stats.ok())
+    return report_failure(stats.with_context("--stats-json"));
   const Result<std::string> system = system_prompt(options);
   if (!system.ok()) return report_failure(system.status());
 

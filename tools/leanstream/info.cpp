@@ -101,7 +101,7 @@ std::string table(const leanstream_model_info& info, const Json& file) {
 
 int look(const InfoOptions& options) {
   if (options.model.model.empty()) return report_usage("no model: give its file");
-  if (const Status log = start_log(options.model.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   const Result<Runtime> runtime = create_runtime(options.model);
   if (!runtime.ok()) return report_failure(runtime.status());
   const Result<Model> model = open_for_looking(**runtime, options.model.model);

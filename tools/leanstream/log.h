@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "flags.h"
@@ -18,8 +19,17 @@ struct LogOptions {
 
 void add_log_options(Flags& flags, LogOptions& options);
 
-// Until it is called, everything from information up goes to standard error. Errors: kIo for the file.
-Status start_log(const LogOptions& options);
+// Until it is called, everything from information up goes to standard error. `inputs`: the files that the command
+// reads, which a log must not be written into. Errors: kIo for the file, kInvalidArgument where it is an input.
+Status start_log(const LogOptions& options, const std::vector<std::string>& inputs);
+
+// The exit code of a command that ended with `exit_code`. When the log file could not be written, says so, and a
+// success becomes a failure.
+int finish_log(int exit_code);
+
+// Standard output says whether the text on it ends inside a line. Where both streams show in one place, the next line
+// of the log then begins on a fresh one; standard output itself gets no byte for that.
+void set_text_inside_line(bool inside);
 
 void log_debug(const std::string& line);
 void log_info(const std::string& line);

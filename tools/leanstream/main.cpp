@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   if (version) return print(formatted("leanstream %s (%s)\n", leanstream_version(), kCommit));
   if (devices) return list_devices();
   for (const Command& command : commands)
-    if (chosen() && chosen()->get_name() == command.name) return command.run();
+    if (chosen() && chosen()->get_name() == command.name) return finish_log(command.run());
   return report_usage("no command (see leanstream -h)");
 }
 

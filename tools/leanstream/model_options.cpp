@@ -63,15 +63,20 @@ std::string default_state_dir() {
 
 void add_llama_cpp_flags(Flags& flags, std::vector<std::string>& given) {
   const char* loading = "Weights are read into the process's own memory";
+  const Flags::Ignored any_number{{}, INT32_MIN}, positive{{}, 1};
   flags.group("Accepted from scripts for llama.cpp, without effect");
-  flags.without_effect("--n-gpu-layers,--gpu-layers", "N", given, "Computes on the CPU (also -ngl)");
+  flags.without_effect("--n-gpu-layers,--gpu-layers", "N", {{"auto", "all"}, INT32_MIN}, given,
+                       "Computes on the CPU (also -ngl)");
   for (const char* name : {"--mmap", "--no-mmap", "--mlock", "--direct-io", "--no-direct-io"})
-    flags.without_effect(name, "", given, loading);
-  flags.without_effect("--load-mode", "MODE", given, loading);
-  flags.without_effect("--threads-batch", "N", given, "Prefill uses the threads of -t (also -tb)", true);
-  flags.without_effect("--batch-size,-b", "N", given, "Prefill goes in chunks of a fixed length", true);
-  flags.without_effect("--ubatch-size", "N", given, "The same (also -ub)", true);
-  flags.without_effect("--flash-attn", "[on|off|auto]", given, "Attention never stores its scores (also -fa)");
+    flags.without_effect(name, "", {}, given, loading);
+  flags.without_effect("--load-mode", "MODE", {{"auto", "none", "mmap", "mlock", "mmap+mlock", "dio"}, {}}, given,
+                       loading);
+  flags.without_effect("--threads-batch", "N", any_number, given, "Prefill uses the threads of -t (also -tb)");
+  flags.without_effect("--batch-size,-b", "N", positive, given, "Prefill goes in chunks of a fixed length");
+  flags.without_effect("--ubatch-size", "N", positive, given, "The same (also -ub)");
+  flags.without_effect("--flash-attn", "[on|off|auto]",
+                       {{"on", "off", "auto", "enabled", "disabled", "true", "false", "1", "0", "-1"}, {}}, given,
+                       "Attention never stores its scores (also -fa)");
 }
 
 void say_without_effect(const std::vector<std::string>& flags) {

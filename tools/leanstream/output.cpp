@@ -13,7 +13,10 @@
 namespace leanstream::cli {
 
 bool StandardOutput::write(std::string_view bytes) {
-  if (!bytes.empty()) line_unfinished_ = bytes.back() != '\n';
+  if (!bytes.empty()) {
+    line_unfinished_ = bytes.back() != '\n';
+    set_text_inside_line(line_unfinished_);
+  }
   while (!bytes.empty() && open()) {
     const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
     if (written >= 0) {

@@ -82,7 +82,7 @@ std::string result_text(const Sum& sum, bool json) {
 int perplexity(const PerplexityOptions& options) {
   for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.prompt)})
     if (!usage.ok()) return report_usage(usage.message());
-  if (const Status log = start_log(options.model.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   const Result<std::string> text = read_prompt(options.prompt, FinalNewline::kRemove);
   if (!text.ok()) return report_failure(text.status());
 

@@ -130,7 +130,7 @@ std::string plan_table(const leanstream_plan& plan, const Bounds& bounds) {
 int plan(const PlanOptions& options) {
   for (const Status& usage : {check_usage(options.model), check_usage(options.context)})
     if (!usage.ok()) return report_usage(usage.message());
-  if (const Status log = start_log(options.model.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   const Result<Runtime> runtime = create_runtime(options.model);
   if (!runtime.ok()) return report_failure(runtime.status());
   const Result<Model> model = open_model(**runtime, options.model.model, LEANSTREAM_LOAD_METADATA);

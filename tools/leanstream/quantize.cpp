@@ -23,7 +23,7 @@ int quantize(QuantizeOptions& options) {
   if (options.params.output.empty()) return report_usage("no output: give -o FILE");
   const std::optional<WeightType> type = convert::parse_weight_type(options.type);
   if (!type) return report_usage("--type " + options.type + ": no such type of weights");
-  if (const Status log = start_log(options.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.log, {options.params.input}); !log.ok()) return report_failure(log);
   options.params.type = *type;
   const InterruptScope interrupts_cancel;
   return write_with_progress(options.params.output, [&](convert::Progress progress) {

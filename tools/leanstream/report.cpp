@@ -54,9 +54,21 @@ double read_gbps(const leanstream_stats& stats) {
                  : per_second(stats.bytes_read, stats.load_ms) / 1e9;
 }
 
+// A device or a pipe is written to as it is, never replaced.
+bool is_special(const std::string& path) {
+  struct stat existing = {};
+  if (stat(path.c_str(), &existing) == 0) return !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode);
+  return false;
+}
+bool names_a_descriptor(const std::string& path) {
+  return path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0;
+}
+
 Status write_to_existing(const std::string& path, const std::string& contents) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  // O_NONBLOCK for the opening only: a FIFO that nobody reads is an error, not an endless wait.
+  const int descriptor = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return io_error("cannot open " + path, errno);
+  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   size_t done = 0;
   while (done < contents.size()) {
     const ssize_t count = write(descriptor, contents.data() + done, contents.size() - done);
@@ -64,7 +76,7 @@ Status write_to_existing(const std::string& path, const std::string& contents) {
     if (count < 0) {
       const int error_number = errno;
       close(descriptor);
-      return io_error("cannot write to " + path, error_number);
+      return io_error("cannot write " + path, error_number);
     }
     done += static_cast<size_t>(count);
   }
@@ -138,12 +150,16 @@ std::string stats_json(const RunFigures& figures) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+Status check_output_file(const std::string& path, const std::string& model) {
+  if (path.empty()) return {};
+  if (same_file(path, model)) return invalid_argument("cannot write " + path + ": it is the model that is read");
+  if (is_special(path) || names_a_descriptor(path))
+    return access(path.c_str(), W_OK) == 0 ? Status() : io_error("cannot write " + path, errno);
+  return AtomicFileWriter::create(path).status();
+}
+
 Status write_file(const std::string& path, const std::string& contents) {
-  struct stat existing = {};
-  const bool special =
-      (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode)) ||
-      path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0;
-  if (special) return write_to_existing(path, contents);
+  if (is_special(path) || names_a_descriptor(path)) return write_to_existing(path, contents);
   Result<AtomicFileWriter> file = AtomicFileWriter::create(path);
   if (!file.ok()) return file.status();
   Status status = file->write(std::as_bytes(std::span(contents)));

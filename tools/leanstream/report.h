@@ -23,6 +23,10 @@ void log_timings(const RunFigures& figures);
 // One object with the keys that docs/cli.md lists, and a newline.
 std::string stats_json(const RunFigures& figures);
 
+// Whether write_file can be expected to succeed, before hours are spent on what it will write; leaves nothing behind.
+// An empty path is none. Errors: kIo, kInvalidArgument for a folder or for `model`, the file that the command reads.
+Status check_output_file(const std::string& path, const std::string& model);
+
 // Appears under its name only when complete. A path that is no regular file (/dev/stdout, a pipe) is written to as it
 // is. Errors: kIo.
 Status write_file(const std::string& path, const std::string& contents);

@@ -62,7 +62,9 @@ Result<leanstream_stop_reason> complete(leanstream_session& session, const std::
 int run(const RunOptions& options) {
   for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.prompt)})
     if (!usage.ok()) return report_usage(usage.message());
-  if (const Status log = start_log(options.model.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
+  if (const Status stats = check_output_file(options.stats_file, options.model.model); !stats.ok())
+    return report_failure(stats.with_context("--stats-json"));
   const Result<std::string> prompt = read_prompt(options.prompt, FinalNewline::kRemove);
   if (!prompt.ok()) return report_failure(prompt.status());
 

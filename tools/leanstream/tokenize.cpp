@@ -18,7 +18,7 @@ struct TokenizeOptions {
 int print_tokens(const TokenizeOptions& options) {
   for (const Status& usage : {check_usage(options.model), check_usage(options.prompt)})
     if (!usage.ok()) return report_usage(usage.message());
-  if (const Status log = start_log(options.model.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   const Result<std::string> text = read_prompt(options.prompt, FinalNewline::kKeep);
   if (!text.ok()) return report_failure(text.status());
   const Result<Runtime> runtime = create_runtime(options.model);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/thread.h"
 #include "gguf/reader.h"
 #include "gguf/tensor_type.h"
@@ -140,6 +141,9 @@ class Converter {
 Result<Report> quantize(const QuantizeParams& params) {
   const Result<gguf::Model> model = gguf::Model::open(params.input);
   if (!model.ok()) return model.status();
+  for (const File& part : (*model).files())
+    if (same_file(params.output, part.path()))
+      return invalid_argument("cannot write " + params.output + ": it is the model that is read, " + part.path());
   Report report;
   const Result<std::vector<Conversion>> conversions = plan(*model, params.type, report);
   if (!conversions.ok()) return conversions.status();
