@@ -158,6 +158,10 @@ typedef struct leanstream_model_params {
   void* progress_user;
   const struct leanstream_session_params* session; /* where weights are streamed, the session that the budget leaves
                                                       room for; NULL = one with the defaults */
+  const char* chat_template;          /* a family of chat templates to use instead of the file's own, NUL-terminated:
+                                         "chatml" "llama2" "llama3" "mistral" "mistral-v1" "mistral-v3"
+                                         "mistral-v3-tekken" "mistral-v7" "mistral-v7-tekken" "gemma" "phi3" "phi4"
+                                         "zephyr" "deepseek-r1"; NULL = the file's */
 } leanstream_model_params;
 
 typedef struct leanstream_model_info {
@@ -173,7 +177,7 @@ typedef struct leanstream_model_info {
   uint32_t context_length;   /* trained context, positions */
   leanstream_token bos, eos; /* -1 where the vocabulary has none */
   int32_t adds_bos;          /* 1 when tokenizing begins a text with BOS */
-  int32_t has_chat_template; /* 1 when the file has one and its family is known */
+  int32_t has_chat_template; /* 1 when one was asked for, or the file has one of a known family */
   char chat_family[32];      /* "chatml", "llama2", "llama3", "mistral", "gemma", ... or "" */
 } leanstream_model_info;
 
@@ -182,7 +186,8 @@ LEANSTREAM_API void leanstream_model_params_init(leanstream_model_params* params
 /* Opens a GGUF file (of a split set: the first part). Everything in its head is checked before any weight is read.
  * Weights that do not fit the runtime's budget are streamed from the file with every token, with the same results; a
  * budget that is too small even for that is refused before a weight is read. Errors: NOT_FOUND, IO, MALFORMED,
- * UNSUPPORTED (architecture, tensor type or tokenizer, by name), OUT_OF_BUDGET, CANCELLED (by progress). */
+ * UNSUPPORTED (architecture, tensor type or tokenizer, by name), OUT_OF_BUDGET, CANCELLED (by progress),
+ * INVALID_ARGUMENT (a chat_template that is none: the sentence lists them). */
 LEANSTREAM_API leanstream_status leanstream_model_open(leanstream_runtime* runtime, const char* path,
                                                        const leanstream_model_params* params, leanstream_model** out,
                                                        leanstream_error* error);
@@ -276,14 +281,22 @@ typedef struct leanstream_chat_message {
   size_t content_length;
 } leanstream_chat_message;
 
-/* The conversation as the model's chat template lays it out; tokenize it with LEANSTREAM_TOKENIZE_BOS and
- * LEANSTREAM_TOKENIZE_SPECIAL (the text never holds the BOS that tokenizing adds). add_reply_start: end with the
- * opening of the assistant's turn. Errors: UNSUPPORTED (no template, or of a family we do not know: the sentence
+/* The conversation as the model's chat template lays it out, for people to look at (the text never holds the BOS that
+ * tokenizing adds); leanstream_chat_tokenize is what to prefill. add_reply_start: end with the opening of the
+ * assistant's turn. Errors: UNSUPPORTED (no template, or of a family we do not know: the sentence
  * quotes its beginning), INVALID_ARGUMENT (a role the template does not have), BUFFER_TOO_SMALL. */
 LEANSTREAM_API leanstream_status leanstream_chat_format(const leanstream_model* model,
                                                         const leanstream_chat_message* messages, size_t count,
                                                         int add_reply_start, char* buffer, size_t capacity,
                                                         size_t* needed, leanstream_error* error);
+
+/* The same as tokens, BOS first where the model adds one. Only the template's own text becomes control tokens: a
+ * message that spells one ("<|im_end|>") stays text, also where text and template together would spell one. Errors as
+ * for leanstream_chat_format. */
+LEANSTREAM_API leanstream_status leanstream_chat_tokenize(const leanstream_model* model,
+                                                          const leanstream_chat_message* messages, size_t count,
+                                                          int add_reply_start, leanstream_token* tokens,
+                                                          size_t capacity, size_t* needed, leanstream_error* error);
 
 /* -------------------------------------------------------------------------------------------------------- session */
 

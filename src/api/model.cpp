@@ -30,7 +30,8 @@ Status open(leanstream_runtime* runtime, const char* path, const leanstream_mode
   const Result<runtime::SessionShape> session = session_shape(params->session);
   if (!session.ok()) return session.status();
   Result<std::unique_ptr<OpenModel>> model =
-      OpenModel::open(*runtime->runtime, path, static_cast<runtime::LoadMode>(mode), *session, progress);
+      OpenModel::open(*runtime->runtime, path, static_cast<runtime::LoadMode>(mode), *session, progress,
+                      params->chat_template == nullptr ? "" : params->chat_template);
   if (!model.ok()) return model.status();
   *out = new leanstream_model{*std::move(model)};
   return {};

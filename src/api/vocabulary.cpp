@@ -66,9 +66,8 @@ Status no_template(const runtime::OpenModel& model) {
   return unsupported("unknown chat template: that of " + model.path() + " begins \"" + quoted + "\"");
 }
 
-Status chat_format(const leanstream_model* handle, const leanstream_chat_message* messages, size_t count,
-                   bool add_reply_start, char* buffer, size_t capacity, size_t* needed) {
-  if (Status status = require({{handle, "model"}, {needed, "needed"}}); !status.ok()) return status;
+Result<model::ChatText> lay_out(const leanstream_model* handle, const leanstream_chat_message* messages, size_t count,
+                                bool add_reply_start) {
   if (messages == nullptr && count != 0) return invalid_argument("messages is NULL and count is not 0");
   if (const auto tokenizer = tokenizer_of(handle); !tokenizer.ok()) return tokenizer.status();
   if (!handle->model->chat_template()) return no_template(*handle->model);
@@ -82,9 +81,27 @@ Status chat_format(const leanstream_model* handle, const leanstream_chat_message
     conversation.push_back(
         {message.role, std::string(message.content_length == 0 ? "" : message.content, message.content_length)});
   }
-  const Result<std::string> text = handle->model->chat_template()->format(conversation, add_reply_start);
-  if (!text.ok()) return text.status();
-  return fill_buffer(std::span<const char>(*text), buffer, capacity, needed, "bytes");
+  return handle->model->chat_template()->lay_out(conversation, add_reply_start);
+}
+
+Status chat_format(const leanstream_model* model, const leanstream_chat_message* messages, size_t count,
+                   bool add_reply_start, char* buffer, size_t capacity, size_t* needed) {
+  if (Status status = require({{model, "model"}, {needed, "needed"}}); !status.ok()) return status;
+  const Result<model::ChatText> chat = lay_out(model, messages, count, add_reply_start);
+  if (!chat.ok()) return chat.status();
+  return fill_buffer(std::span<const char>(chat->text), buffer, capacity, needed, "bytes");
+}
+
+Status chat_tokenize(const leanstream_model* model, const leanstream_chat_message* messages, size_t count,
+                     bool add_reply_start, leanstream_token* tokens, size_t capacity, size_t* needed) {
+  if (Status status = require({{model, "model"}, {needed, "needed"}}); !status.ok()) return status;
+  const Result<model::ChatText> chat = lay_out(model, messages, count, add_reply_start);
+  if (!chat.ok()) return chat.status();
+  model::Tokenizer::Options options;
+  options.bos = options.special = true;
+  options.plain = chat->contents;
+  const std::vector<model::Token> ids = model->model->tokenizer()->encode(chat->text, options);
+  return fill_buffer(std::span<const leanstream_token>(ids), tokens, capacity, needed, "tokens");
 }
 
 }  // namespace
@@ -115,4 +132,12 @@ leanstream_status leanstream_chat_format(const leanstream_model* model, const le
                                          size_t* needed, leanstream_error* error) {
   return api::guarded(
       error, [&] { return api::chat_format(model, messages, count, add_reply_start != 0, buffer, capacity, needed); });
+}
+
+leanstream_status leanstream_chat_tokenize(const leanstream_model* model, const leanstream_chat_message* messages,
+                                           size_t count, int add_reply_start, leanstream_token* tokens, size_t capacity,
+                                           size_t* needed, leanstream_error* error) {
+  return api::guarded(error, [&] {
+    return api::chat_tokenize(model, messages, count, add_reply_start != 0, tokens, capacity, needed);
+  });
 }

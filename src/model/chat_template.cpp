@@ -1,6 +1,7 @@
 #include "model/chat_template.h"
 
 #include <algorithm>
+#include <array>
 
 namespace leanstream::model {
 namespace {
@@ -109,6 +110,49 @@ std::optional<ChatTemplate> ChatTemplate::recognise(std::string_view jinja, std:
   const std::string prompt = generation_prompt(jinja);
   if (!result.reply_start_.empty() && prompt.starts_with(result.reply_start_)) result.reply_start_ = prompt;
   return result;
+}
+
+namespace {
+
+// What tells each family apart, as recognise() looks for it, in the form that the family's own models have.
+struct Family {
+  std::string_view name;
+  std::string_view jinja;
+};
+constexpr Family kFamilies[] = {
+    {"chatml", "<|im_start|>"},
+    {"llama2", "<<SYS>> bos_token + '[INST] ' + content.strip() + ' [/INST]' ' ' + content.strip() + ' ' + eos_token"},
+    {"llama3", "<|start_header_id|>"},
+    {"mistral", "'[INST] ' + content + ' [/INST]' content + eos_token + ' '"},
+    {"mistral-v1", "' [INST] '"},
+    {"mistral-v3", "[AVAILABLE_TOOLS] [INST] "},
+    {"mistral-v3-tekken", "[AVAILABLE_TOOLS][INST]"},
+    {"mistral-v7", "[SYSTEM_PROMPT] [INST] "},
+    {"mistral-v7-tekken", "[SYSTEM_PROMPT][INST]"},
+    {"gemma", "<start_of_turn>"},
+    {"phi3", "<|user|>\n<|end|>"},
+    {"phi4", "<|im_start|>user<|im_sep|>"},
+    {"zephyr", "<|user|>\n message['content'] + eos_token"},
+    {"deepseek-r1", "<｜Assistant｜> content.split('</think>')"},
+};
+
+constexpr auto kFamilyNames = [] {
+  std::array<std::string_view, std::size(kFamilies)> names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kFamilies[i].name;
+  return names;
+}();
+
+}  // namespace
+
+std::optional<ChatTemplate> ChatTemplate::of_family(std::string_view family, std::string_view bos,
+                                                    std::string_view eos) {
+  for (const Family& known : kFamilies)
+    if (known.name == family) return recognise(known.jinja, bos, eos);
+  return std::nullopt;
+}
+
+std::span<const std::string_view> ChatTemplate::families() {
+  return kFamilyNames;
 }
 
 bool ChatTemplate::use_chatml(std::string_view jinja) {
@@ -234,13 +278,29 @@ bool ChatTemplate::use_named_roles(std::string_view jinja, const std::string& eo
   return true;
 }
 
-Result<std::string> ChatTemplate::format(std::span<const ChatMessage> messages, bool add_reply_start) const {
+Result<ChatText> ChatTemplate::lay_out(std::span<const ChatMessage> messages, bool add_reply_start) const {
   if (Status status = check_roles(messages); !status.ok()) return status;
   const bool has_system = !messages.empty() && messages[0].role == "system";
-  std::string system_text = has_system ? std::string(shown_content(messages[0])) : default_system_;
-  const bool writes_system = has_system || !default_system_.empty() || writes_empty_system_;
-  system_text = writes_system ? system_.before + system_text + system_.after : "";
+  const ChatMessage* const system = has_system ? &messages[0] : nullptr;
   if (has_system) messages = messages.subspan(1);
+
+  ChatText out;
+  const auto add_content = [&](const ChatMessage& message) {
+    const std::string_view content = shown_content(message);
+    if (content.empty()) return;
+    out.contents.push_back({out.text.size(), out.text.size() + content.size()});
+    out.text += content;
+  };
+  const auto add_system = [&] {
+    if (system == nullptr && default_system_.empty() && !writes_empty_system_) return;
+    out.text += system_.before;
+    if (system != nullptr) {
+      add_content(*system);
+    } else {
+      out.text += default_system_;
+    }
+    out.text += system_.after;
+  };
 
   size_t system_turn = messages.size();  // the user turn that the system's text goes into
   for (size_t i = 0; i < messages.size() && system_place_ != SystemPlace::kOwnTurn; ++i) {
@@ -253,19 +313,21 @@ Result<std::string> ChatTemplate::format(std::span<const ChatMessage> messages, 
                             ": a system message needs a user message to go into");
   }
 
-  std::string text = system_place_ == SystemPlace::kOwnTurn ? system_text : "";
+  if (system_place_ == SystemPlace::kOwnTurn) add_system();
   for (size_t i = 0; i < messages.size(); ++i) {
-    const bool user = messages[i].role == "user";
-    const Frame& frame = user ? user_ : assistant_;
-    text += frame.before;
-    if (i == system_turn) text += system_text;
-    text += shown_content(messages[i]);
-    text += frame.after;
+    const Frame& frame = messages[i].role == "user" ? user_ : assistant_;
+    out.text += frame.before;
+    if (i == system_turn) add_system();
+    add_content(messages[i]);
+    out.text += frame.after;
   }
-  if (add_reply_start) text += reply_start_;
+  if (add_reply_start) out.text += reply_start_;
   // Where every user turn begins with BOS, tokenizing adds the first.
-  if (!bos_.empty() && user_.before.starts_with(bos_) && text.starts_with(bos_)) text.erase(0, bos_.size());
-  return text;
+  if (!bos_.empty() && user_.before.starts_with(bos_) && out.text.starts_with(bos_)) {
+    out.text.erase(0, bos_.size());
+    for (TextRange& content : out.contents) content = {content.begin - bos_.size(), content.end - bos_.size()};
+  }
+  return out;
 }
 
 Status ChatTemplate::check_roles(std::span<const ChatMessage> messages) const {

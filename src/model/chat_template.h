@@ -4,14 +4,22 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
+#include "model/tokenizer.h"
 
 namespace leanstream::model {
 
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant"
   std::string content;
+};
+
+// A conversation as text. `contents` are the bytes that messages brought along, ascending; the rest is the template's.
+struct ChatText {
+  std::string text;
+  std::vector<TextRange> contents;
 };
 
 // Lays a conversation out as one of the common families does, recognised from the Jinja text in
@@ -24,6 +32,10 @@ class ChatTemplate {
   static std::optional<ChatTemplate> recognise(std::string_view jinja, std::string_view bos = "<s>",
                                                std::string_view eos = "</s>");
 
+  // A template of the family in its usual form, for files that have none. nullopt where families() does not have it.
+  static std::optional<ChatTemplate> of_family(std::string_view family, std::string_view bos, std::string_view eos);
+  static std::span<const std::string_view> families();
+
   // "chatml", "llama2", "llama3", "mistral", "mistral-v1", "mistral-v3", "mistral-v3-tekken", "mistral-v7",
   // "mistral-v7-tekken", "gemma", "phi3", "phi4", "zephyr", "deepseek-r1"
   const char* family() const { return family_; }
@@ -31,7 +43,7 @@ class ChatTemplate {
   // The text, without the BOS that tokenizing adds. add_reply_start opens the assistant's turn at the end.
   // Errors: kInvalidArgument for a role the family does not have, a system message that is not the first, or roles that
   // do not alternate where they must.
-  Result<std::string> format(std::span<const ChatMessage> messages, bool add_reply_start) const;
+  Result<ChatText> lay_out(std::span<const ChatMessage> messages, bool add_reply_start) const;
 
  private:
   // What stands before and after the text of one role.

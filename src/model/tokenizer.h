@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,13 @@
 namespace leanstream::model {
 
 using Token = int32_t;
+
+// Bytes [begin, end) of a text.
+struct TextRange {
+  size_t begin = 0;
+  size_t end = 0;
+  bool operator==(const TextRange&) const = default;
+};
 
 // Text to ids and back, by the vocabulary of a GGUF file: SentencePiece-type ("llama") or byte-level BPE ("gpt2", with
 // the pre-tokenizer that tokenizer.ggml.pre names). Immutable, thread-safe.
@@ -24,8 +32,9 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   struct Options {
-    bool bos = false;      // begin with BOS (and end with EOS) where the model adds one
-    bool special = false;  // text that spells a control token becomes that token
+    bool bos = false;                       // begin with BOS (and end with EOS) where the model adds one
+    bool special = false;                   // text that spells a control token becomes that token
+    std::span<const TextRange> plain = {};  // but not with a byte in one of these; ascending, apart
   };
   virtual std::vector<Token> encode(std::string_view text, const Options& options) const = 0;
 

@@ -51,7 +51,7 @@ std::vector<Token> VocabularyTokenizer::encode(std::string_view text, const Opti
   std::vector<Token> tokens;
   tokens.reserve(text.size() / 4 + 2);
   const SpecialTokens& specials = options.special ? all_special_ : user_defined_;
-  SpecialTokens::Match special = specials.find(text, 0);
+  SpecialTokens::Match special = specials.find(text, 0, options.plain);
   // A chat template may spell the BOS itself: there is still only one.
   const bool spelled_bos = special.begin == 0 && special.id >= 0 && special.id == bos();
   if (options.bos && traits_.adds_bos && !spelled_bos) tokens.push_back(bos());
@@ -69,7 +69,7 @@ std::vector<Token> VocabularyTokenizer::encode(std::string_view text, const Opti
     if (traits_.strips_after_special && !keeps_space_after(special.id)) {
       while (position < text.size() && is_ascii_space(text[position])) ++position;
     }
-    special = specials.find(text, position);
+    special = specials.find(text, position, options.plain);
   }
   if (options.bos && traits_.adds_eos && (tokens.empty() || tokens.back() != eos())) tokens.push_back(eos());
   return tokens;

@@ -34,13 +34,16 @@ SpecialTokens::Range SpecialTokens::narrow(Range range, size_t depth, char byte)
   return {static_cast<size_t>(low - sorted_.begin()), static_cast<size_t>(high - sorted_.begin())};
 }
 
-SpecialTokens::Match SpecialTokens::find(std::string_view text, size_t from) const {
+SpecialTokens::Match SpecialTokens::find(std::string_view text, size_t from, std::span<const TextRange> plain) const {
   for (size_t begin = from; begin < text.size() && !sorted_.empty(); ++begin) {
+    while (!plain.empty() && plain.front().end <= begin) plain = plain.subspan(1);
+    const size_t controls_end = plain.empty() ? text.size() : plain.front().begin;
     Range range = by_first_[static_cast<uint8_t>(text[begin])];
     Match best;
     for (size_t depth = 1; range.begin < range.end; ++depth) {
       const Token shortest = sorted_[range.begin];
-      if (vocabulary_.bytes(shortest).size() == depth) best = {begin, begin + depth, shortest};
+      const bool allowed = begin + depth <= controls_end || vocabulary_.type(shortest) == TokenType::kUserDefined;
+      if (allowed && vocabulary_.bytes(shortest).size() == depth) best = {begin, begin + depth, shortest};
       if (begin + depth == text.size()) break;
       range = narrow(range, depth, text[begin + depth]);
     }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "model/tokenizer.h"
 #include "model/tokenizer_vocabulary.h"
 
 namespace leanstream::model {
@@ -21,8 +23,9 @@ class SpecialTokens {
   // User-defined tokens; with `controls` also control and unknown tokens.
   SpecialTokens(const Vocabulary& vocabulary, bool controls);
 
-  // The first match that begins at `from` or later.
-  Match find(std::string_view text, size_t from) const;
+  // The first match that begins at `from` or later. Of control tokens, only those that have no byte in `plain`, whose
+  // ranges ascend.
+  Match find(std::string_view text, size_t from, std::span<const TextRange> plain) const;
 
  private:
   struct Range {

@@ -20,6 +20,16 @@ Status cancelled_by_progress(const std::string& path) {
   return cancelled("cannot open " + path + ": cancelled");
 }
 
+Status check_chat_family(const std::string& family) {
+  if (family.empty()) return {};
+  std::string known;
+  for (const std::string_view name : model::ChatTemplate::families()) {
+    if (name == family) return {};
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  return invalid_argument("unknown chat template '" + family + "': the families are " + known);
+}
+
 // Everything before the first tensor of each file.
 uint64_t read_head_bytes(const gguf::Model& file) {
   std::vector<uint64_t> head_ends;
@@ -48,8 +58,10 @@ OpenModel::OpenModel(Runtime& runtime, gguf::Model file, LoadMode mode)
     : runtime_(runtime), mode_(mode), file_(std::move(file)), config_(model::Config::from_gguf(file_)) {}
 
 Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::string& path, LoadMode mode,
-                                                   const SessionShape& session, Progress progress) {
+                                                   const SessionShape& session, Progress progress,
+                                                   const std::string& chat_family) {
   const Clock::time_point start = Clock::now();
+  if (Status status = check_chat_family(chat_family); !status.ok()) return status;
   if (!report(progress, 0.0f)) return cancelled_by_progress(path);
   if (mode == LoadMode::kFull)
     if (Status status = engine::WorkerTeam::check_calling_thread(); !status.ok())
@@ -63,7 +75,7 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::
   model->bytes_read_ = read_head_bytes(model->file_);
   if (Status status = model->take_memory(session); !status.ok()) return status;
   if (mode != LoadMode::kMetadata)
-    if (Status status = model->open_vocabulary(); !status.ok()) return status;
+    if (Status status = model->open_vocabulary(chat_family); !status.ok()) return status;
   if (mode == LoadMode::kFull)
     if (Status status = model->load_weights(progress); !status.ok()) return status;
   if (!report(progress, 1.0f)) return cancelled_by_progress(path);
@@ -96,13 +108,18 @@ Status OpenModel::take_memory(const SessionShape& session) {
   return {};
 }
 
-Status OpenModel::open_vocabulary() {
+Status OpenModel::open_vocabulary(const std::string& chat_family) {
   Result<std::unique_ptr<model::Tokenizer>> tokenizer = model::Tokenizer::from_gguf(file_);
   if (!tokenizer.ok()) return tokenizer.status().with_context("cannot open " + path());
   tokenizer_ = *std::move(tokenizer);
+  const auto text_of = [&](model::Token id) { return id < 0 ? std::string() : tokenizer_->piece(id, true); };
+  if (!chat_family.empty()) {
+    chat_template_ =
+        model::ChatTemplate::of_family(chat_family, text_of(tokenizer_->bos()), text_of(tokenizer_->eos()));
+    return {};
+  }
   const Result<std::optional<std::string>> jinja = file_.find_string("tokenizer.chat_template");
   if (!jinja.ok()) return jinja.status();
-  const auto text_of = [&](model::Token id) { return id < 0 ? std::string() : tokenizer_->piece(id, true); };
   if (*jinja) {
     chat_template_ = model::ChatTemplate::recognise(**jinja, text_of(tokenizer_->bos()), text_of(tokenizer_->eos()));
   }

@@ -32,9 +32,11 @@ struct Progress {
 class OpenModel {
  public:
   // Checks the whole head, and that the model fits the budget, before it reads weights. Where they are streamed, room
-  // stays for a session of shape `session`. Errors: see leanstream_model_open.
+  // stays for a session of shape `session`. chat_family: the family of chat template to use instead of the file's own;
+  // "" = the file's. Errors: see leanstream_model_open.
   static Result<std::unique_ptr<OpenModel>> open(Runtime& runtime, const std::string& path, LoadMode mode,
-                                                 const SessionShape& session, Progress progress);
+                                                 const SessionShape& session, Progress progress,
+                                                 const std::string& chat_family = {});
 
   Runtime& runtime() const { return runtime_; }
   LoadMode mode() const { return mode_; }
@@ -70,7 +72,7 @@ class OpenModel {
   Status check_shape(const SessionShape& shape) const;
   Result<RequestShape> measure_drive() const;
   Status take_memory(const SessionShape& session);
-  Status open_vocabulary();
+  Status open_vocabulary(const std::string& chat_family);
   Status load_weights(Progress progress);
   void log_loaded() const;
 

@@ -28,12 +28,13 @@ static_assert(offsetof(leanstream_runtime_info, simd) == 32, "simd");
 static_assert(offsetof(leanstream_runtime_info, backend) == 40, "backend");
 static_assert(offsetof(leanstream_runtime_info, device_name) == 48, "device_name");
 
-static_assert(sizeof(leanstream_model_params) == 40, "leanstream_model_params");
+static_assert(sizeof(leanstream_model_params) == 48, "leanstream_model_params");
 static_assert(offsetof(leanstream_model_params, struct_size) == 0, "struct_size");
 static_assert(offsetof(leanstream_model_params, mode) == 8, "mode");
 static_assert(offsetof(leanstream_model_params, progress) == 16, "progress");
 static_assert(offsetof(leanstream_model_params, progress_user) == 24, "progress_user");
 static_assert(offsetof(leanstream_model_params, session) == 32, "session");
+static_assert(offsetof(leanstream_model_params, chat_template) == 40, "chat_template");
 
 static_assert(sizeof(leanstream_model_info) == 464, "leanstream_model_info");
 static_assert(offsetof(leanstream_model_info, struct_size) == 0, "struct_size");

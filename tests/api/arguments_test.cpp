@@ -57,6 +57,11 @@ TEST_F(Arguments, null_objects_and_outputs_are_named) {
   expect_error(leanstream_detokenize(model.get(), nullptr, 3, 0, nullptr, 0, &needed, e), kInvalid, error, "tokens");
   expect_error(leanstream_detokenize(model.get(), tokens.data(), 3, 0, nullptr, 0, nullptr, e), kInvalid, error,
                "'needed'");
+  expect_error(leanstream_chat_tokenize(nullptr, nullptr, 0, 1, nullptr, 0, &needed, e), kInvalid, error, "'model'");
+  expect_error(leanstream_chat_tokenize(model.get(), nullptr, 1, 1, nullptr, 0, &needed, e), kInvalid, error,
+               "messages");
+  expect_error(leanstream_chat_tokenize(model.get(), nullptr, 0, 1, nullptr, 0, nullptr, e), kInvalid, error,
+               "'needed'");
   expect_error(leanstream_chat_format(nullptr, nullptr, 0, 1, nullptr, 0, &needed, e), kInvalid, error, "'model'");
   expect_error(leanstream_chat_format(model.get(), nullptr, 1, 1, nullptr, 0, &needed, e), kInvalid, error, "messages");
   expect_error(leanstream_chat_format(model.get(), nullptr, 0, 1, nullptr, 0, nullptr, e), kInvalid, error, "'needed'");

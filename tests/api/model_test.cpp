@@ -1,5 +1,6 @@
 // Opening, describing, planning and the vocabulary, through the C interface.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -156,6 +157,63 @@ TEST_F(Model, conversations_are_laid_out) {
             LEANSTREAM_ERROR_INVALID_ARGUMENT);
   const leanstream_chat_message empty[] = {{"user", nullptr, 0}};
   EXPECT_EQ(leanstream_chat_format(words.get(), empty, 1, 1, text.data(), text.size(), &needed, &error), LEANSTREAM_OK);
+}
+
+std::vector<leanstream_token> chat_tokens(const test::ModelPtr& model, const std::string& content) {
+  const leanstream_chat_message messages[] = {{"user", content.data(), content.size()}};
+  std::vector<leanstream_token> tokens(500);
+  size_t needed = 0;
+  leanstream_error error;
+  EXPECT_EQ(leanstream_chat_tokenize(model.get(), messages, 1, 1, tokens.data(), tokens.size(), &needed, &error),
+            LEANSTREAM_OK)
+      << error.message;
+  tokens.resize(needed);
+  return tokens;
+}
+
+TEST_F(Model, conversations_become_tokens_and_messages_no_control_tokens) {
+  const test::ModelPtr words = test::open_model(runtime, path, LEANSTREAM_LOAD_VOCABULARY);
+  const std::string laid_out = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n";
+  std::vector<leanstream_token> expected(500);
+  ASSERT_EQ(leanstream_tokenize(words.get(), laid_out.data(), laid_out.size(),
+                                LEANSTREAM_TOKENIZE_BOS | LEANSTREAM_TOKENIZE_SPECIAL, expected.data(), expected.size(),
+                                &needed, &error),
+            LEANSTREAM_OK);
+  expected.resize(needed);
+  EXPECT_EQ(chat_tokens(words, "hi"), expected);
+
+  const std::vector<leanstream_token> spelled = chat_tokens(words, "a</s>b");
+  EXPECT_EQ(std::count(spelled.begin(), spelled.end(), leanstream::test::kTinyEos), 0);
+  std::string text(500, '?');
+  ASSERT_EQ(
+      leanstream_detokenize(words.get(), spelled.data(), spelled.size(), 0, text.data(), text.size(), &needed, &error),
+      LEANSTREAM_OK);
+  EXPECT_NE(text.substr(0, needed).find("a</s>b"), std::string::npos);
+  EXPECT_EQ(leanstream_chat_tokenize(words.get(), nullptr, 0, 1, nullptr, 0, &needed, &error),
+            LEANSTREAM_ERROR_BUFFER_TOO_SMALL);
+}
+
+TEST_F(Model, a_chat_template_can_be_named) {
+  auto params = initialised(leanstream_model_params_init);
+  params.mode = LEANSTREAM_LOAD_VOCABULARY;
+  params.chat_template = "gemma";
+  leanstream_model* raw = nullptr;
+  ASSERT_EQ(leanstream_model_open(runtime.get(), path.c_str(), &params, &raw, &error), LEANSTREAM_OK) << error.message;
+  const test::ModelPtr words(raw);
+  leanstream_model_info info = sized<leanstream_model_info>();
+  ASSERT_EQ(leanstream_model_get_info(words.get(), &info, &error), LEANSTREAM_OK);
+  EXPECT_STREQ(info.chat_family, "gemma");
+  const leanstream_chat_message messages[] = {{"user", "hi", 2}};
+  std::string text(200, '?');
+  ASSERT_EQ(leanstream_chat_format(words.get(), messages, 1, 1, text.data(), text.size(), &needed, &error),
+            LEANSTREAM_OK);
+  EXPECT_EQ(text.substr(0, needed), "<start_of_turn>user\nhi<end_of_turn>\n<start_of_turn>model\n");
+
+  params.chat_template = "gemmma";
+  raw = nullptr;
+  expect_error(leanstream_model_open(runtime.get(), path.c_str(), &params, &raw, &error),
+               LEANSTREAM_ERROR_INVALID_ARGUMENT, error, "'gemmma': the families are chatml, llama2");
+  EXPECT_EQ(raw, nullptr);
 }
 
 TEST_F(Model, an_unknown_chat_template_is_quoted) {

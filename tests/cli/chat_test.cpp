@@ -82,6 +82,49 @@ TEST(Chat, refuses_a_model_without_a_template_before_loading_it) {
   EXPECT_THAT(error_lines(outcome)[0], HasSubstr("template"));
 }
 
+TEST(Chat, takes_a_template_by_its_familys_name) {
+  const std::vector<std::string> plain = {"chat", "-m", tiny_model(), "--temp", "0", "-n", "4", "--ignore-eos"};
+  std::vector<std::string> named = plain;
+  named.insert(named.end(), {"--chat-template", "gemma"});
+  EXPECT_EQ(run_leanstream(plain, {.input = "hello\n"}).exit_code, 1);
+  const Outcome outcome = run_leanstream(named, {.input = "hello\n"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(outcome.out.size(), 1u);
+  named.back() = "jemma";
+  const Outcome unknown = run_leanstream(named, {.input = "hello\n"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  ASSERT_EQ(error_lines(unknown).size(), 1u) << unknown.err;
+  EXPECT_THAT(error_lines(unknown)[0], HasSubstr("the families are chatml, llama2"));
+}
+
+TEST(Chat, keeps_what_a_message_spells_as_text) {
+  const TemporaryFolder folder;
+  const auto prompt_tokens = [&](const std::string& message) {
+    const Outcome outcome = run_leanstream(chat({"--stats-json", folder.path("s")}), {.input = message + "\n"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return json::parse(read_file(folder.path("s"))).at("prompt_tokens").get<int>();
+  };
+  EXPECT_GE(prompt_tokens("<|im_end|>"), prompt_tokens("a") + 3);
+}
+
+TEST(Chat, takes_odd_input) {
+  const std::string expected = run_leanstream(chat({}), {.input = "hello\n"}).out;
+  EXPECT_EQ(run_leanstream(chat({}), {.input = "\n\n\nhello\n\n\n"}).out, expected);
+  EXPECT_EQ(run_leanstream(chat({}), {.input = "hello"}).out, expected);
+  EXPECT_EQ(run_leanstream(chat({}), {.input = "\n\n"}).out, "");
+  for (const std::string& bytes : {std::string("a\0b", 3), std::string("\xff\xfe\xc3"), std::string("\r"),
+                                   std::string("\0", 1), std::string(400, '\x01')}) {
+    const Outcome outcome = run_leanstream(chat({}), {.input = bytes + "\nhello\n"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.signal, 0);
+    EXPECT_GE(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 2);
+  }
+  const Outcome endless = run_leanstream(chat({}), {.input = std::string(3 << 20, 'x')});
+  EXPECT_EQ(endless.exit_code, 1);
+  ASSERT_EQ(error_lines(endless).size(), 1u) << endless.err;
+  EXPECT_THAT(error_lines(endless)[0], HasSubstr("the conversation does not fit"));
+}
+
 TEST(Chat, ends_quietly_when_its_reader_goes) {
   Process process(leanstream({"chat", "-m", tiny_chat_model(), "--ignore-eos", "--temp", "0"}),
                   {.input = "hello\nmore\n"});

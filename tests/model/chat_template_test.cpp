@@ -29,8 +29,8 @@ struct Known {
   std::string family() const { return layout ? layout->family() : "unknown"; }
   std::string text(const Messages& messages, bool add_reply_start = true) const {
     if (!layout) return "unknown";
-    const Result<std::string> text = layout->format(messages, add_reply_start);
-    return text.ok() ? *text : "error: " + text.status().message();
+    const Result<ChatText> text = layout->lay_out(messages, add_reply_start);
+    return text.ok() ? text->text : "error: " + text.status().message();
   }
 };
 
@@ -162,7 +162,7 @@ TEST(ChatTemplate, lays_out_roles_on_lines_of_their_own) {
 
 TEST(ChatTemplate, refuses_roles_that_make_no_conversation) {
   const auto error = [](const char* jinja, const Messages& messages) {
-    const Result<std::string> text = ChatTemplate::recognise(jinja)->format(messages, true);
+    const Result<ChatText> text = ChatTemplate::recognise(jinja)->lay_out(messages, true);
     EXPECT_EQ(text.status().code(), Code::kInvalidArgument);
     return text.status().message();
   };
@@ -170,7 +170,44 @@ TEST(ChatTemplate, refuses_roles_that_make_no_conversation) {
   EXPECT_THAT(error(kChatml, {{"user", "x"}, {"system", "y"}}), HasSubstr("message 1"));
   EXPECT_THAT(error(kGemma, {{"user", "x"}, {"user", "y"}}), HasSubstr("alternate"));
   EXPECT_THAT(error(kLlama2, {{"assistant", "x"}}), HasSubstr("alternate"));
-  EXPECT_TRUE(ChatTemplate::recognise(kChatml)->format(Messages{{"user", "x"}, {"user", "y"}}, true).ok());
+  EXPECT_TRUE(ChatTemplate::recognise(kChatml)->lay_out(Messages{{"user", "x"}, {"user", "y"}}, true).ok());
+}
+
+TEST(ChatTemplate, knows_which_bytes_are_the_messages_own) {
+  const Messages talk = {{"system", " rules "}, {"user", "<|im_end|>"}, {"assistant", ""}, {"user", " why? "}};
+  for (const std::string_view family : ChatTemplate::families()) {
+    SCOPED_TRACE(family);
+    const Result<ChatText> chat = ChatTemplate::of_family(family, "<s>", "</s>")->lay_out(talk, true);
+    ASSERT_TRUE(chat.ok()) << chat.status().message();
+    std::vector<std::string> contents;
+    for (const TextRange& range : chat->contents)
+      contents.push_back(chat->text.substr(range.begin, range.end - range.begin));
+    const bool trims = contents[0].front() != ' ' && contents[1].front() != ' ';
+    const std::string rules = trims ? "rules" : " rules ", why = trims ? "why?" : " why? ";
+    const bool system_last = family == "mistral-v3" || family == "mistral-v3-tekken";
+    EXPECT_EQ(contents, system_last ? (std::vector<std::string>{"<|im_end|>", rules, why})
+                                    : (std::vector<std::string>{rules, "<|im_end|>", why}));
+  }
+}
+
+TEST(ChatTemplate, every_family_can_be_had_by_name) {
+  for (const std::string_view family : ChatTemplate::families()) {
+    const std::optional<ChatTemplate> layout = ChatTemplate::of_family(family, "<s>", "</s>");
+    ASSERT_TRUE(layout) << family;
+    EXPECT_EQ(layout->family(), family);
+  }
+  EXPECT_FALSE(ChatTemplate::of_family("vicuna", "<s>", "</s>"));
+  EXPECT_FALSE(ChatTemplate::of_family("", "<s>", "</s>"));
+  const auto text = [](std::string_view family) {
+    const Messages talk = {{"user", "a"}, {"assistant", "b"}, {"user", "c"}};
+    return ChatTemplate::of_family(family, "<s>", "</s>")->lay_out(talk, true)->text;
+  };
+  EXPECT_EQ(text("gemma"),
+            "<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\nb<end_of_turn>\n<start_of_turn>user\nc"
+            "<end_of_turn>\n<start_of_turn>model\n");
+  EXPECT_EQ(text("llama2"), "[INST] a [/INST] b </s><s>[INST] c [/INST]");
+  EXPECT_EQ(text("mistral"), "[INST] a [/INST]b</s> [INST] c [/INST]");
+  EXPECT_EQ(text("zephyr"), "<|user|>\na</s>\n<|assistant|>\nb</s>\n<|user|>\nc</s>\n<|assistant|>\n");
 }
 
 }  // namespace

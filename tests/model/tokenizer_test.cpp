@@ -1,5 +1,6 @@
 #include "model/tokenizer.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -274,6 +275,27 @@ TEST(BpeTokenizer, cuts_words_as_each_family_does) {
 }
 
 // ------------------------------------------------------------------------------------------------- special tokens
+
+TEST(Tokenizer, makes_no_control_token_of_plain_ranges_nor_across_their_ends) {
+  VocabularyFile file = VocabularyFile::bpe("gpt-2");
+  const Token end = file.add("<|end|>", 0, test::kControl), tool = file.add("[tool]", 0, test::kUserDefined);
+  const auto tokenizer = *file.tokenizer();
+  const std::string text = "<|end|>a<|end|>b[tool]<|end|>";
+  const auto count_of = [&](Token wanted, std::vector<TextRange> plain) {
+    Tokenizer::Options options = kSpecial;
+    options.plain = plain;
+    const Tokens tokens = tokenizer->encode(text, options);
+    EXPECT_EQ(decode(*tokenizer, tokens, true), text);
+    return std::count(tokens.begin(), tokens.end(), wanted);
+  };
+  EXPECT_EQ(count_of(end, {}), 3);
+  EXPECT_EQ(count_of(end, {{7, 16}}), 2);
+  EXPECT_EQ(count_of(end, {{0, text.size()}}), 0);
+  EXPECT_EQ(count_of(end, {{6, 7}, {8, 9}}), 1);     // one byte of each is enough
+  EXPECT_EQ(count_of(end, {{7, 8}, {15, 22}}), 3);   // ranges that end where a token begins, and begin where one ends
+  EXPECT_EQ(count_of(tool, {{0, text.size()}}), 1);  // user-defined tokens are found in any text
+  EXPECT_EQ(count_of(tool, {{0, 18}, {20, text.size()}}), 1);
+}
 
 TEST(SpecialTokens, spell_as_text_unless_asked_for) {
   VocabularyFile file = VocabularyFile::bpe("qwen2");

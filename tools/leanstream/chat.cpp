@@ -170,6 +170,10 @@ Command chat_command() {
     flags.group("Conversation");
     flags.text("--system-prompt", "TEXT", options->system_prompt, "What the model is told first (also -sys)");
     flags.text("--system-prompt-file", "FILE", options->system_prompt_file, "The same, from a file (also -sysf)");
+    flags.text(
+        "--chat-template", "FAMILY", options->model.chat_template,
+        "Lay the conversation out as models of this family\nexpect it, instead of by the file's template: chatml,\n"
+        "llama2, llama3, mistral, gemma, phi3, zephyr, ...");
     flags.flag("--single-turn", options->single_turn, "Leave after one reply (also -st)");
     flags.flag("--perf,!--no-perf", options->timings, "Timings at the end (default); --no-perf: none");
     flags.text("--stats-json", "FILE", options->stats_file, "Write the figures of the conversation to FILE");
@@ -180,7 +184,8 @@ Command chat_command() {
     flags.footer(
         "Each line of standard input is a message; empty lines are skipped. The model file's own chat template lays "
         "the\n"
-        "conversation out. Ctrl-C stops a reply and returns to the prompt; at the prompt it leaves (exit code 130).\n"
+        "conversation out, unless --chat-template names a family. Ctrl-C stops a reply and returns to the prompt; at "
+        "the prompt it leaves (exit code 130).\n"
         "The end of the input (Ctrl-D) leaves with 0.\n\n"
         "  leanstream chat -m model.gguf -sys 'Answer in one sentence.'\n"
         "  printf 'What is a pipe?\\nAnd a fifo?\\n' | leanstream chat -m model.gguf --temp 0");

@@ -6,13 +6,15 @@
 
 namespace leanstream::cli {
 
-Result<std::string> Conversation::layout(const leanstream_model& model, const std::vector<Message>& messages) {
+Result<std::vector<leanstream_token>> Conversation::layout(const leanstream_model& model,
+                                                           const std::vector<Message>& messages) {
   std::vector<leanstream_chat_message> views;
   for (const Message& message : messages)
     views.push_back({message.role, message.content.data(), message.content.size()});
-  return filled<std::string>([&](char* buffer, size_t capacity, size_t* needed, leanstream_error* error) {
-    return leanstream_chat_format(&model, views.data(), views.size(), 1, buffer, capacity, needed, error);
-  });
+  return filled<std::vector<leanstream_token>>(
+      [&](leanstream_token* tokens, size_t capacity, size_t* needed, leanstream_error* error) {
+        return leanstream_chat_tokenize(&model, views.data(), views.size(), 1, tokens, capacity, needed, error);
+      });
 }
 
 Status Conversation::check_template(const leanstream_model& model, const std::string& system_prompt) {
@@ -23,10 +25,7 @@ Status Conversation::check_template(const leanstream_model& model, const std::st
 }
 
 Status Conversation::prefill() {
-  const Result<std::string> text = layout(model_, messages_);
-  if (!text.ok()) return text.status();
-  const Result<std::vector<leanstream_token>> result =
-      tokenize(model_, *text, LEANSTREAM_TOKENIZE_BOS | LEANSTREAM_TOKENIZE_SPECIAL);
+  const Result<std::vector<leanstream_token>> result = layout(model_, messages_);
   if (!result.ok()) return result.status();
   const std::vector<leanstream_token>& tokens = *result;
 

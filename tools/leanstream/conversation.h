@@ -14,7 +14,7 @@ class Conversation {
  public:
   Conversation(const leanstream_model& model, leanstream_session& session) : model_(model), session_(session) {}
 
-  // Errors: as of leanstream_chat_format, for a conversation of one message.
+  // Errors: as of leanstream_chat_tokenize, for a conversation of one message.
   static Status check_template(const leanstream_model& model, const std::string& system_prompt);
 
   void add(const char* role, std::string content) { messages_.push_back({role, std::move(content)}); }
@@ -30,7 +30,8 @@ class Conversation {
     std::string content;
   };
 
-  static Result<std::string> layout(const leanstream_model& model, const std::vector<Message>& messages);
+  static Result<std::vector<leanstream_token>> layout(const leanstream_model& model,
+                                                      const std::vector<Message>& messages);
 
   const leanstream_model& model_;
   leanstream_session& session_;

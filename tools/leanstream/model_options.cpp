@@ -163,12 +163,13 @@ Result<Runtime> create_runtime(const ModelOptions& options) {
 }
 
 Result<Model> open_model(leanstream_runtime& runtime, const std::string& path, leanstream_load_mode mode,
-                         const leanstream_session_params* session) {
+                         const leanstream_session_params* session, const std::string& chat_template) {
   ProgressBar bar("loading");
   auto params = with_size<leanstream_model_params>();
   leanstream_model_params_init(&params);
   params.mode = mode;
   params.session = session;
+  if (!chat_template.empty()) params.chat_template = chat_template.c_str();
   if (mode == LEANSTREAM_LOAD_FULL) {
     params.progress = ProgressBar::from_library;
     params.progress_user = &bar;
@@ -208,7 +209,8 @@ Result<LoadedModel> load_model(const ModelOptions& options, const ContextOptions
   leanstream_session_params params = session_params(context);
   auto plan = with_size<leanstream_plan>();
   {
-    const Result<Model> head = open_model(**runtime, options.model, LEANSTREAM_LOAD_VOCABULARY);
+    const Result<Model> head =
+        open_model(**runtime, options.model, LEANSTREAM_LOAD_VOCABULARY, nullptr, options.chat_template);
     if (!head.ok()) return head.status();
     Status status = checked([&](leanstream_error* e) { return leanstream_model_plan(head->get(), &params, &plan, e); });
     if (!status.ok()) return status;
@@ -220,7 +222,7 @@ Result<LoadedModel> load_model(const ModelOptions& options, const ContextOptions
     if (!status.ok()) return status;
   }
   params.context = plan.context;
-  Result<Model> model = open_model(**runtime, options.model, LEANSTREAM_LOAD_FULL, &params);
+  Result<Model> model = open_model(**runtime, options.model, LEANSTREAM_LOAD_FULL, &params, options.chat_template);
   if (!model.ok()) return model.status();
   leanstream_session* session = nullptr;
   Status status =

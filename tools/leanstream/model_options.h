@@ -22,6 +22,7 @@ struct ModelOptions {
   std::string memory;  // as parse_size takes it; "" = what is available, less 10 %
   std::string backend = "auto";
   std::string simd;
+  std::string chat_template;                    // a family's name; "" = the file's own
   std::string emulate_storage;                  // "" = the drive as it is
   std::string state_dir = default_state_dir();  // "" = drives are not measured
   std::string io = "auto";
@@ -47,9 +48,10 @@ Status check_usage(const ContextOptions& options);
 
 Result<Runtime> create_runtime(const ModelOptions& options);
 
-// session: which one the budget leaves room for where weights are streamed; may be nullptr.
+// session: which one the budget leaves room for where weights are streamed; may be nullptr. chat_template: as of
+// ModelOptions.
 Result<Model> open_model(leanstream_runtime& runtime, const std::string& path, leanstream_load_mode mode,
-                         const leanstream_session_params* session = nullptr);
+                         const leanstream_session_params* session = nullptr, const std::string& chat_template = {});
 
 leanstream_session_params session_params(const ContextOptions& options);
 
