@@ -47,7 +47,7 @@ std::unique_ptr<Policy> make(int64_t name, uint32_t n_slots) {
     case kLru:
       return lru_policy(kPieces);
     case kDecayedLfu:
-      return decayed_lfu_policy(kPieces, 64 * kLayers);
+      return decayed_lfu_policy(kPieces, 32 * kLayers);
     case kArc:
       return arc_policy(kPieces, n_slots);
     default:

@@ -343,6 +343,17 @@ LEANSTREAM_API leanstream_status leanstream_session_truncate(leanstream_session*
  * score and generate. Any thread, or a signal handler. NULL does nothing. */
 LEANSTREAM_API void leanstream_session_cancel(leanstream_session* session);
 
+/* Records to the file `path`, from now on, which neurons each position demands, whatever call appends it: all of them
+ * where `top` is 0, else in each layer the share `top` (below 1) of largest |act(gate) * up| * ||down column||, those of
+ * which this is 0 left out. docs/trace.md describes the file. It appears with leanstream_session_finish_trace; a session
+ * that is destroyed before leaves none. A failing write fails the call that appended. Errors: INVALID_ARGUMENT (top; a
+ * trace is being recorded already), IO, OUT_OF_BUDGET, UNSUPPORTED (a file whose neurons cannot be told apart). */
+LEANSTREAM_API leanstream_status leanstream_session_start_trace(leanstream_session* session, const char* path, double top,
+                                                                leanstream_error* error);
+/* Completes the file. Afterwards nothing is recorded, whatever is returned. Errors: INVALID_ARGUMENT (no trace is being
+ * recorded), IO. */
+LEANSTREAM_API leanstream_status leanstream_session_finish_trace(leanstream_session* session, leanstream_error* error);
+
 /* ------------------------------------------------------------------------------------------- sampling, generation */
 
 typedef struct leanstream_sampling_params {

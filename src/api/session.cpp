@@ -210,6 +210,21 @@ void leanstream_session_cancel(leanstream_session* session) {
   if (session != nullptr) session->session->cancel();
 }
 
+leanstream_status leanstream_session_start_trace(leanstream_session* session, const char* path, double top,
+                                                 leanstream_error* error) {
+  return api::guarded(error, [&] {
+    Status status = api::require({{session, "session"}, {path, "path"}});
+    return status.ok() ? session->session->start_trace(path, top) : status;
+  });
+}
+
+leanstream_status leanstream_session_finish_trace(leanstream_session* session, leanstream_error* error) {
+  return api::guarded(error, [&] {
+    Status status = api::require({{session, "session"}});
+    return status.ok() ? session->session->finish_trace() : status;
+  });
+}
+
 void leanstream_sampling_params_init(leanstream_sampling_params* params) {
   if (params == nullptr) return;
   const model::SamplingParams defaults;

@@ -180,6 +180,7 @@ void Decoder::run_layer(Worker& worker, uint32_t layer) {
     if (any_quantized({&w.gate, &w.up})) quantize(n, scratch_.input, d_model);
   });
   gate_and_up(worker, w);
+  if (observer_ != nullptr) observer_->observe(worker, layer, scratch_.hidden, count_);
 
   if (any_quantized({&w.down}))
     for_each_position(worker, count_, [&](uint32_t n) { quantize(n, scratch_.hidden, config_.d_ff); });

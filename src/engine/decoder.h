@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/hidden_observer.h"
 #include "engine/row_items.h"
 #include "engine/scratch.h"
 #include "engine/weight_stream.h"
@@ -62,6 +63,9 @@ class Decoder {
 
   void truncate(uint32_t position) { cache_.truncate(position); }
 
+  // Shows every forward() from now on to `observer`, which the caller keeps alive; nullptr: to nobody.
+  void observe_hidden(HiddenObserver* observer) { observer_ = observer; }
+
  private:
   // A matrix of several that read the same input, and where its product goes: [count, stride].
   struct Product {
@@ -111,6 +115,7 @@ class Decoder {
   std::vector<model::RopeTable> ropes_;  // one per Config::ropes
   std::span<const int32_t> tokens_;      // of the forward() under way
   uint32_t count_ = 0;                   // positions of the last forward()
+  HiddenObserver* observer_ = nullptr;
 };
 
 }  // namespace leanstream::engine

@@ -127,6 +127,23 @@ Status Session::check_tokens(std::span<const Token> tokens, const char* what) co
   return {};
 }
 
+Status Session::start_trace(const std::string& path, double top) {
+  if (recorder_) return invalid_argument("cannot record to " + path + ": the session is being recorded already");
+  Result<std::unique_ptr<TraceRecorder>> recorder =
+      TraceRecorder::create(model_, path, top, std::min(context(), engine::kPromptChunk));
+  if (!recorder.ok()) return recorder.status().with_context("cannot record to " + path);
+  recorder_ = *std::move(recorder);
+  decoder_->observe_hidden(recorder_->observer());
+  return {};
+}
+
+Status Session::finish_trace() {
+  if (!recorder_) return invalid_argument("cannot finish a trace: the session is not being recorded");
+  decoder_->observe_hidden(nullptr);
+  const std::unique_ptr<TraceRecorder> recorder = std::move(recorder_);
+  return recorder->finish();
+}
+
 Status Session::append(std::span<const Token> tokens, uint32_t logits_count, double* nll) {
   if (Status status = engine::WorkerTeam::check_calling_thread(); !status.ok()) return status;
   const uint32_t before = position();
@@ -154,6 +171,8 @@ Status Session::run_chunks(uint32_t before, uint32_t logits_count, double* nll) 
     const uint32_t count = std::min({end - first, context(), engine::kPromptChunk});
     const std::span<const Token> chunk(history_.data() + first, count);
     if (Status status = decoder_->forward(chunk, stop_hook, this); !status.ok()) return status;
+    if (recorder_)
+      if (Status status = recorder_->add_positions(count); !status.ok()) return status;
     if (nll != nullptr)
       if (Status status = score_chunk(first, count, nll + (first - before)); !status.ok()) return status;
     first += count;

@@ -16,6 +16,7 @@
 #include "runtime/memory_plan.h"
 #include "runtime/open_model.h"
 #include "runtime/statistics.h"
+#include "runtime/trace_recorder.h"
 
 namespace leanstream::runtime {
 
@@ -65,6 +66,8 @@ class Session {
   Status set_sampling(const model::SamplingParams& params);
   Result<Token> sample(uint32_t index);
   Result<GenerateResult> generate(const GenerateParams& params);
+  Status start_trace(const std::string& path, double top);
+  Status finish_trace();
 
   // [n_vocab] of the last call's position `index`; nullptr when there are none. Valid until the next call.
   const float* logits(uint32_t index) const;
@@ -107,6 +110,7 @@ class Session {
   bool stopping_ = false;       // this call has been asked to stop
   std::optional<Clock::time_point> first_token_due_since_;  // the last prefill's start, until a token is sampled
   Statistics statistics_;
+  std::unique_ptr<TraceRecorder> recorder_;  // nullptr: nothing is recorded
 
   // Relaxed: nothing is passed along with it. Lock-free, so a signal handler may set it.
   std::atomic<bool> cancel_requested_{false};

@@ -15,7 +15,7 @@ struct BenchOptions {
   std::vector<std::string> models;
   std::vector<std::string> memory = {""};
   std::vector<uint32_t> threads = {0};
-  BenchSettings settings{{512}, {128}, 5, true};
+  BenchSettings settings{{512}, {128}, 5, true, {}};
   bool cold_start = false;
   std::string format = "md";
   ModelOptions common;
@@ -49,6 +49,9 @@ int bench(BenchOptions& options) {
   };
   if (nothing(options.settings.prompt_lengths) && nothing(options.settings.generation_lengths))
     return report_usage("nothing to measure: -p and -n are 0");
+  if (const Status usage = check_usage(options.settings.trace); !usage.ok()) return report_usage(usage.message());
+  if (!options.settings.trace.file.empty() && all.size() > 1)
+    return report_usage("--trace records one configuration: give one model, budget and thread count");
   if (const Status log = start_log(options.common.log, options.models); !log.ok()) return report_failure(log);
   say_without_effect(options.common.without_effect);
 
@@ -91,6 +94,7 @@ Command bench_command() {
     flags.choice("--backend", "NAME", {"auto", "cpu", "cuda"}, options->common.backend,
                  "Where to compute: auto, cpu, cuda (default auto)");
     add_context_options(flags, options->context);
+    add_trace_options(flags, options->settings.trace);
     add_log_options(flags, options->common.log);
     add_llama_cpp_flags(flags, options->common.without_effect);
     flags.group("");

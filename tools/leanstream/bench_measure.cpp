@@ -203,6 +203,7 @@ Result<BenchResult> measure(const ModelOptions& options, const ContextOptions& c
       checked([&](leanstream_error* e) { return leanstream_session_create(model->get(), &params, &raw, e); });
   if (!created.ok()) return created;
   const Session session(raw);
+  if (const Status trace = start_trace(*session, settings.trace); !trace.ok()) return trace;
   Tests tests(*session, info->n_vocab, settings);
   const auto add = [&](Result<BenchTest> test) -> Status {
     if (test.ok()) result.tests.push_back(std::move(*test));
@@ -213,6 +214,7 @@ Result<BenchResult> measure(const ModelOptions& options, const ContextOptions& c
   for (const uint32_t length : settings.generation_lengths)
     if (const Status status = length == 0 ? Status() : add(tests.generation(length)); !status.ok()) return status;
 
+  if (const Status trace = finish_trace(*session, settings.trace); !trace.ok()) return trace;
   const Result<leanstream_stats> stats = session_stats(*session);
   if (!stats.ok()) return stats.status();
   result.stats = *stats;

@@ -9,6 +9,7 @@
 #include "handles.h"
 #include "model_options.h"
 #include "storage_facts.h"
+#include "trace_options.h"
 
 namespace leanstream::cli {
 
@@ -17,6 +18,7 @@ struct BenchSettings {
   std::vector<uint32_t> generation_lengths;
   uint32_t repetitions = 5;
   bool warm_up = true;
+  TraceOptions trace;
 };
 
 // Times of one test: processing a prompt of `n_prompt` random tokens, or decoding `n_generated` one by one.

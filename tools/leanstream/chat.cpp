@@ -14,6 +14,7 @@
 #include "report.h"
 #include "sampling_options.h"
 #include "text.h"
+#include "trace_options.h"
 
 namespace leanstream::cli {
 namespace {
@@ -22,6 +23,7 @@ struct ChatOptions {
   ModelOptions model;
   ContextOptions context;
   GenerationOptions generation;
+  TraceOptions trace;
   std::optional<std::string> system_prompt;
   std::optional<std::string> system_prompt_file;
   bool single_turn = false;
@@ -130,7 +132,7 @@ Result<std::string> system_prompt(const ChatOptions& options) {
 }
 
 int chat(const ChatOptions& options) {
-  for (const Status& usage : {check_usage(options.model), check_usage(options.context)})
+  for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.trace)})
     if (!usage.ok()) return report_usage(usage.message());
   if (options.system_prompt && options.system_prompt_file) return report_usage("more than one system prompt");
   if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
@@ -149,9 +151,11 @@ int chat(const ChatOptions& options) {
   if (!loaded.ok()) return report_failure(loaded.status());
   if (const Status sampling = set_sampling(*loaded->session, options.generation); !sampling.ok())
     return report_failure(sampling);
+  if (const Status trace = start_trace(*loaded->session, options.trace); !trace.ok()) return report_failure(trace);
 
   Chat conversation(*loaded, options);
   const int exit_code = conversation.talk(*system);
+  if (const Status trace = finish_trace(*loaded->session, options.trace); !trace.ok()) return report_failure(trace);
   const Result<RunFigures> figures = collect_figures(*loaded->runtime, *loaded->session, conversation.last_reason());
   if (!figures.ok()) return report_failure(figures.status());
   if (options.timings && exit_code == kExitOk && !conversation.reader_gone()) log_timings(*figures);
@@ -178,6 +182,7 @@ Command chat_command() {
     flags.flag("--perf,!--no-perf", options->timings, "Timings at the end (default); --no-perf: none");
     flags.text("--stats-json", "FILE", options->stats_file, "Write the figures of the conversation to FILE");
     add_generation_options(flags, options->generation);
+    add_trace_options(flags, options->trace);
     add_context_options(flags, options->context);
     add_model_options(flags, options->model);
     for (const char* name : {"--conversation", "--no-warmup", "--warmup", "--simple-io"}) flags.quiet(name);

@@ -24,5 +24,6 @@ Command perplexity_command();
 Command bench_command();
 Command synth_command();
 Command quantize_command();
+Command cache_sim_command();
 
 }  // namespace leanstream::cli

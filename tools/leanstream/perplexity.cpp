@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "prompt_source.h"
 #include "text.h"
+#include "trace_options.h"
 
 namespace leanstream::cli {
 namespace {
@@ -18,6 +19,7 @@ struct PerplexityOptions {
   ModelOptions model;
   ContextOptions context{512, {}, {}, {}};
   PromptOptions prompt;
+  TraceOptions trace;
   uint32_t chunks = 0;  // 0 = all
   bool json = false;
 };
@@ -80,7 +82,8 @@ std::string result_text(const Sum& sum, bool json) {
 }
 
 int perplexity(const PerplexityOptions& options) {
-  for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.prompt)})
+  for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.prompt),
+                              check_usage(options.trace)})
     if (!usage.ok()) return report_usage(usage.message());
   if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   const Result<std::string> text = read_prompt(options.prompt, FinalNewline::kRemove);
@@ -104,8 +107,11 @@ int perplexity(const PerplexityOptions& options) {
 
   const uint64_t available = tokens.size() / window;
   const uint64_t chunks = options.chunks == 0 ? available : std::min<uint64_t>(available, options.chunks);
+  if (const Status trace = start_trace(*loaded->session, options.trace); !trace.ok()) return report_failure(trace);
   Sum sum;
   const Status status = score_windows(*loaded->session, tokens, window, chunks, info->adds_bos ? info->bos : -1, sum);
+  if (!status.ok() && status.code() != Code::kCancelled) return report_failure(status);
+  if (const Status trace = finish_trace(*loaded->session, options.trace); !trace.ok()) return report_failure(trace);
   if (!status.ok()) return report_failure(status);
   StandardOutput out;
   out.write(result_text(sum, options.json));
@@ -124,6 +130,7 @@ Command perplexity_command() {
     flags.group("Context");
     flags.number("-c,--ctx-size", "N", options->context.context, 4, UINT32_MAX, "Tokens of a window (default 512)");
     flags.choice("--kv-type", "TYPE", {"f16", "q8_0"}, options->context.kv_type, "KV cache: f16 or q8_0 (default f16)");
+    add_trace_options(flags, options->trace);
     add_model_options(flags, options->model);
     flags.quiet("--no-warmup");
     flags.footer(

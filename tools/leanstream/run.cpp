@@ -9,6 +9,7 @@
 #include "report.h"
 #include "sampling_options.h"
 #include "text.h"
+#include "trace_options.h"
 
 namespace leanstream::cli {
 namespace {
@@ -18,6 +19,7 @@ struct RunOptions {
   ContextOptions context;
   PromptOptions prompt;
   GenerationOptions generation;
+  TraceOptions trace;
   bool display_prompt = true;
   bool timings = true;
   std::string stats_file;
@@ -60,7 +62,8 @@ Result<leanstream_stop_reason> complete(leanstream_session& session, const std::
 }
 
 int run(const RunOptions& options) {
-  for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.prompt)})
+  for (const Status& usage : {check_usage(options.model), check_usage(options.context), check_usage(options.prompt),
+                              check_usage(options.trace)})
     if (!usage.ok()) return report_usage(usage.message());
   if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   if (const Status stats = check_output_file(options.stats_file, options.model.model); !stats.ok())
@@ -83,6 +86,7 @@ int run(const RunOptions& options) {
   if (!loaded.ok()) return report_failure(loaded.status());
   if (const Status sampling = set_sampling(*loaded->session, options.generation); !sampling.ok())
     return report_failure(sampling);
+  if (const Status trace = start_trace(*loaded->session, options.trace); !trace.ok()) return report_failure(trace);
 
   StandardOutput out;
   if (options.display_prompt) out.write(*prompt);
@@ -93,6 +97,7 @@ int run(const RunOptions& options) {
   }
   out.finish_line_on_terminal();
   if (!reason.ok()) return report_failure(reason.status());
+  if (const Status trace = finish_trace(*loaded->session, options.trace); !trace.ok()) return report_failure(trace);
 
   const Result<RunFigures> figures = collect_figures(*loaded->runtime, *loaded->session, *reason);
   if (!figures.ok()) return report_failure(figures.status());
@@ -115,6 +120,7 @@ Command run_command() {
     flags.flag("--perf,!--no-perf", options->timings, "Timings at the end (default); --no-perf: none");
     flags.text("--stats-json", "FILE", options->stats_file, "Write the figures of the run to FILE");
     add_generation_options(flags, options->generation);
+    add_trace_options(flags, options->trace);
     add_context_options(flags, options->context);
     add_model_options(flags, options->model);
     // Asked for by scripts that were written for llama.cpp, and the way it is anyway.
