@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 TEST(TopLevel, helps_everywhere) {
   for (const char* command :
-       {"", "run", "chat", "info", "plan", "tokenize", "perplexity", "bench", "synth", "quantize"}) {
+       {"", "run", "chat", "info", "plan", "tokenize", "perplexity", "bench", "synth", "quantize", "cache-sim"}) {
     std::vector<std::string> arguments = {"-h"};
     if (*command) arguments.insert(arguments.begin(), command);
     const Outcome outcome = run_leanstream(arguments);
