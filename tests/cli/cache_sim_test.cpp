@@ -87,7 +87,8 @@ TEST(CacheSim, says_what_is_wrong_in_one_sentence) {
            {{"cache-sim", "-m", tiny_model(), "--neurons", "1", "--tokens", "1048576"}, 1, "fewer --tokens"},
            {{"run", "-m", tiny_model(), "-p", "a", "--trace-top", "0.2"}, 2, "--trace FILE"},
            {{"run", "-m", tiny_model(), "-p", "a", "--trace", text, "--trace-top", "1"}, 2, "--trace-top"},
-           {{"run", "-m", tiny_model(), "-p", "a", "-n", "1", "--trace", folder.path("no/t")}, 1, "cannot record to "},
+           {{"run", "-m", tiny_model(), "-p", "a", "-n", "1", "--trace", folder.path("no/t")}, 1, "cannot create "},
+           {{"run", "-m", text, "-p", "a", "--trace", text}, 1, "it is the model that is read"},
            {{"bench", "-m", tiny_model(), "-t", "1,2", "--trace", text}, 2, "one configuration"},
        }) {
     const Outcome outcome = run_leanstream(arguments);

@@ -276,7 +276,7 @@ TEST(Run, answers_wrong_usage_with_one_line_and_2) {
                                                      {"-r", ""},
                                                      {"--backend", "tpu"},
                                                      {"--sparsity", "0.5"},
-                                                     {"--trace", "x"},
+                                                     {"--trace-top", "0.2"},
                                                      {"-n"}};
   for (const std::vector<std::string>& flags : bad) {
     SCOPED_TRACE(flags.front() + " " + flags.back());

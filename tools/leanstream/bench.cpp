@@ -7,6 +7,7 @@
 #include "interrupt.h"
 #include "log.h"
 #include "output.h"
+#include "report.h"
 
 namespace leanstream::cli {
 namespace {
@@ -53,6 +54,8 @@ int bench(BenchOptions& options) {
   if (!options.settings.trace.file.empty() && all.size() > 1)
     return report_usage("--trace records one configuration: give one model, budget and thread count");
   if (const Status log = start_log(options.common.log, options.models); !log.ok()) return report_failure(log);
+  if (const Status trace = check_output_file(options.settings.trace.file, options.models.front()); !trace.ok())
+    return report_failure(trace.with_context("--trace"));
   say_without_effect(options.common.without_effect);
 
   options.settings.warm_up = !options.cold_start;

@@ -169,7 +169,7 @@ int cache_sim(const CacheSimOptions& options) {
   for (const std::string& policy : options.policies)
     if (std::find(known.begin(), known.end(), policy) == known.end())
       return report_usage("--policy " + policy + ": the policies are static, lru, lfu, arc and belady");
-  if (const Status log = start_log(options.log); !log.ok()) return report_failure(log);
+  if (const Status log = start_log(options.log, {options.trace, options.model}); !log.ok()) return report_failure(log);
 
   const Result<trace::Trace> trace = load_trace(options);
   if (!trace.ok()) return report_failure(trace.status());

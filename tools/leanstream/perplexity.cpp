@@ -9,6 +9,7 @@
 #include "output.h"
 #include "progress.h"
 #include "prompt_source.h"
+#include "report.h"
 #include "text.h"
 #include "trace_options.h"
 
@@ -86,6 +87,8 @@ int perplexity(const PerplexityOptions& options) {
                               check_usage(options.trace)})
     if (!usage.ok()) return report_usage(usage.message());
   if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
+  if (const Status trace = check_output_file(options.trace.file, options.model.model); !trace.ok())
+    return report_failure(trace.with_context("--trace"));
   const Result<std::string> text = read_prompt(options.prompt, FinalNewline::kRemove);
   if (!text.ok()) return report_failure(text.status());
 

@@ -68,6 +68,8 @@ int run(const RunOptions& options) {
   if (const Status log = start_log(options.model.log, {options.model.model}); !log.ok()) return report_failure(log);
   if (const Status stats = check_output_file(options.stats_file, options.model.model); !stats.ok())
     return report_failure(stats.with_context("--stats-json"));
+  if (const Status trace = check_output_file(options.trace.file, options.model.model); !trace.ok())
+    return report_failure(trace.with_context("--trace"));
   const Result<std::string> prompt = read_prompt(options.prompt, FinalNewline::kRemove);
   if (!prompt.ok()) return report_failure(prompt.status());
 
