@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace leanstream::model {
 namespace {
@@ -13,30 +14,48 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr uint32_t kMaxVocabulary = uint32_t{1} << 19;  // largest in use: 2^18
 
-// e^x for x <= 0, from additions and multiplications only: the C library's differs between machines in the last bit,
-// and with it, now and then, a drawn token. Relative error below 1e-15; 0 below e^-700.
-double exp_of_negative(double x) {
-  if (x < -700.0) return 0.0;
+// Two numbers side by side: a vector register of every 64-bit machine. Each operation is that of plain doubles.
+using Doubles = double __attribute__((vector_size(16)));
+using Longs = int64_t __attribute__((vector_size(16)));
+using Ints = int32_t __attribute__((vector_size(8)));
+
+// e^x for -700 <= x <= 0, from additions and multiplications only: the C library's differs between machines in the last
+// bit, and with it, now and then, a drawn token. Relative error below 1e-15.
+Doubles exp_of_negative(Doubles x) {
   constexpr double kLog2E = 1.4426950408889634;
   constexpr double kLn2High = 6.93147180369123816490e-01;  // 32 bits of ln 2: exact when multiplied by an exponent
   constexpr double kLn2Low = 1.90821492927058770002e-10;
-  const int exponent = static_cast<int>(x * kLog2E - 0.5);
-  const double r = (x - exponent * kLn2High) - exponent * kLn2Low;  // |r| <= ln 2 / 2
+  const Ints exponent = __builtin_convertvector(x * kLog2E - 0.5, Ints);
+  const Doubles n = __builtin_convertvector(exponent, Doubles);
+  const Doubles r = (x - n * kLn2High) - n * kLn2Low;  // |r| <= ln 2 / 2
   constexpr double kTaylor[] = {
       1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
       1.0 / 720,        1.0 / 120,       1.0 / 24,       1.0 / 6,       1.0 / 2,      1.0,         1.0};
-  double sum = 0.0;
+  Doubles sum = {0.0, 0.0};
   for (const double coefficient : kTaylor) sum = sum * r + coefficient;
-  return sum * std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);  // times 2^exponent, exactly
+  const Longs power_of_two = (__builtin_convertvector(exponent, Longs) + 1023) << 52;
+  return sum * std::bit_cast<Doubles>(power_of_two);  // exactly
 }
 
 // Probabilities are kept as fixed-point numbers, up to a common factor: sums are exact, so no result depends on their
-// order. The greatest logit has this weight, of which kMaxVocabulary fit 64 bits; one below e^-30 of it weighs nothing.
+// order. The greatest logit has this weight, of which kMaxVocabulary fit 64 bits; one e^-30.5 below it weighs nothing.
 constexpr double kUnitWeight = 0x1.0p44;
+constexpr double kWeightless = -30.5;
 
-uint64_t weight_of(double logit_below_max) {
-  return static_cast<uint64_t>(static_cast<int64_t>(exp_of_negative(logit_below_max) * kUnitWeight));
+Longs weights_of(Doubles logits_below_max) {
+  Doubles x = logits_below_max;
+  for (int i = 0; i < 2; ++i) x[i] = std::max(x[i], kWeightless);
+  return __builtin_convertvector(exp_of_negative(x) * kUnitWeight, Longs);
 }
+
+// Ascends as logits descend; equal for equal logits, of which 0 and -0 are two.
+uint32_t rank_of(float logit) {
+  const auto bits = std::bit_cast<uint32_t>(logit + 0.0f);  // -0 becomes 0
+  return bits >> 31 ? bits : ~bits & 0x7fffffff;
+}
+// Ranks are looked at this many bits at a time, from the front: sign, exponent and two bits more, then the rest.
+constexpr int kBucketBits = 11;
+constexpr int kShifts[] = {21, 10, 0};  // what is below the bits looked at
 
 template <typename T>
 Status check_range(const char* name, T value, T low, T high) {
@@ -67,6 +86,7 @@ Sampler::Sampler(const SamplingParams& params, uint32_t n_vocab)
   if (params_.repeat_penalty != 1.0f && params_.repeat_last_n != 0) penalised_at_.resize(n_vocab);
   if (params_.temperature == 0.0f) return;
   candidates_.reserve(params_.top_k);
+  bucket_sums_.resize(size_t{1} << kBucketBits);
 }
 
 Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Token> history) {
@@ -79,6 +99,8 @@ Result<Token> Sampler::sample(std::span<const float> logits, std::span<const Tok
   }
   if (params_.temperature == 0.0f) return best;
   keep_top_k();
+  const bool weights_matter = params_.top_p < 1.0f || params_.min_p > 0.0f || params_.temperature == 1.0f;
+  if (weights_matter) weigh(1.0f);
   keep_top_p();
   keep_min_p();
   return draw();
@@ -143,35 +165,53 @@ void Sampler::keep_top_k() {
     }
     sort_by_id();
   }
-  for (Candidate& c : candidates_) c.weight = weight_of(double{c.logit} - max_logit_);
 }
 
-// The fewest best candidates whose probabilities, among what top-k left, reach top_p; at least one.
+void Sampler::weigh(float temperature) {
+  const auto below_max = [&](const Candidate& c) { return (double{c.logit} - max_logit_) / temperature; };
+  const size_t n = candidates_.size();
+  for (size_t i = 0; i < n; i += 2) {
+    Candidate& one = candidates_[i];
+    Candidate& other = candidates_[std::min(i + 1, n - 1)];
+    const Doubles below = {below_max(one), below_max(other)};
+    const Longs weights = weights_of(below);
+    one.weight = static_cast<uint64_t>(weights[0]);
+    other.weight = static_cast<uint64_t>(weights[1]);
+  }
+}
+
+// The fewest best candidates whose probabilities, among what top-k left, reach top_p; at least one. A radix selection:
+// the logit of the last one to keep is found a few bits at a time, from sums over the candidates whose logits agree
+// with it so far; those that turn out worse go at once. Nothing is sorted.
 void Sampler::keep_top_p() {
   if (params_.top_p >= 1.0f) return;
-  const auto at = [&](size_t i) { return candidates_.begin() + static_cast<std::ptrdiff_t>(i); };
-  const auto sum = [&](size_t begin, size_t end) {
-    return std::accumulate(at(begin), at(end), uint64_t{0},
-                           [](uint64_t s, const Candidate& c) { return s + c.weight; });
-  };
-  const auto wanted = static_cast<uint64_t>(std::ceil(params_.top_p * static_cast<double>(sum(0, candidates_.size()))));
-  // Bisects for the last candidate to keep, without sorting: those before `low` are kept and weigh `kept`, those from
-  // `high` on are not needed.
-  size_t low = 0, high = candidates_.size();
-  uint64_t kept = 0;
-  while (high - low > 1) {
-    const size_t middle = low + (high - low) / 2;
-    std::nth_element(at(low), at(middle), at(high), better);
-    const uint64_t weight = sum(low, middle);
-    if (kept + weight >= wanted) {
-      high = middle;
-    } else {
-      kept += weight;
-      low = middle;
+  const uint64_t total = std::accumulate(candidates_.begin(), candidates_.end(), uint64_t{0},
+                                         [](uint64_t s, const Candidate& c) { return s + c.weight; });
+  // At least the best one; its weight is not 0.
+  const auto wanted =
+      std::max<uint64_t>(static_cast<uint64_t>(std::ceil(params_.top_p * static_cast<double>(total))), 1);
+  uint64_t kept = 0;    // weight of the candidates that are better than all that agree with `prefix`
+  uint64_t prefix = 0;  // leading bits of the last one's rank
+  int known_from = 32;  // bits of ranks from here on are in `prefix`
+  for (const int shift : kShifts) {
+    const int bits = std::exchange(known_from, shift) - shift;
+    std::fill(bucket_sums_.begin(), bucket_sums_.end(), 0);
+    for (const Candidate& c : candidates_) {
+      const uint64_t rank = rank_of(c.logit);
+      if (rank >> (shift + bits) == prefix) bucket_sums_[rank >> shift & ((1u << bits) - 1)] += c.weight;
     }
+    uint32_t bucket = 0;
+    while (kept + bucket_sums_[bucket] < wanted) kept += bucket_sums_[bucket++];
+    prefix = prefix << bits | bucket;
+    std::erase_if(candidates_, [&](const Candidate& c) { return rank_of(c.logit) >> shift > prefix; });
   }
-  candidates_.resize(low + 1);
-  sort_by_id();
+  // Of those with just the last one's logit, which weigh the same, the lowest ids, as many as it takes.
+  std::erase_if(candidates_, [&](const Candidate& c) {
+    if (rank_of(c.logit) != prefix) return false;
+    const bool enough = kept >= wanted;
+    kept += c.weight;
+    return enough;
+  });
 }
 
 void Sampler::keep_min_p() {
@@ -185,11 +225,9 @@ void Sampler::sort_by_id() {
 }
 
 Token Sampler::draw() {
+  if (params_.temperature != 1.0f) weigh(params_.temperature);
   uint64_t total = 0;
-  for (Candidate& c : candidates_) {
-    if (params_.temperature != 1.0f) c.weight = weight_of((double{c.logit} - max_logit_) / params_.temperature);
-    total += c.weight;
-  }
+  for (const Candidate& c : candidates_) total += c.weight;
   // A number in [0, total), by the high half of a product; total is not 0, since the greatest logit is a candidate.
   auto left = static_cast<uint64_t>(static_cast<unsigned __int128>(next_random()) * total >> 64);
   auto drawn = candidates_.begin();

@@ -49,6 +49,7 @@ class Sampler {
   void penalise_repeats(std::span<const Token> history);
   Token greatest() const;
   void keep_top_k();  // fills candidates_
+  void weigh(float temperature);
   void keep_top_p();
   void keep_min_p();
   Token draw();
@@ -61,6 +62,7 @@ class Sampler {
   std::vector<uint32_t> penalised_at_;  // [n_vocab] the call that last penalised a token; empty when the penalty is off
   uint32_t calls_ = 0;
   std::vector<Candidate> candidates_;  // what may still be drawn, by id between the steps
+  std::vector<uint64_t> bucket_sums_;  // scratch of keep_top_p
   float max_logit_ = 0.0f;
 };
 
