@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -169,6 +170,50 @@ TEST(Synth, says_that_the_disk_is_full_and_leaves_nothing) {
   ASSERT_EQ(error_lines(outcome).size(), 1u) << outcome.err;
   EXPECT_THAT(error_lines(outcome)[0], HasSubstr("File too large"));
   EXPECT_THAT(folder.names(), IsEmpty());
+}
+
+TEST(Output, past_the_file_size_limit_is_one_sentence_and_no_signal) {
+  const TemporaryFolder folder;
+  const auto limited = [](const std::string& kib, const std::string& arguments) {
+    return run_process({"/bin/bash", "-c", "ulimit -f " + kib + "; exec '" LEANSTREAM_BINARY "' " + arguments});
+  };
+  const Outcome synth = limited("512", "synth --preset tiny --type f32 -o '" + folder.path("x.gguf") + "'");
+  const Outcome quantize = limited("64", "quantize -m '" + tiny_model() + "' -o '" + folder.path("y.gguf") + "'");
+  const Outcome stats =
+      limited("0", "run -m '" + tiny_model() + "' -p a -n 1 --temp 0 --stats-json '" + folder.path("s") + "'");
+  for (const Outcome& outcome : {synth, quantize, stats}) {
+    EXPECT_EQ(outcome.signal, 0);
+    EXPECT_EQ(outcome.exit_code, 1);
+    ASSERT_EQ(error_lines(outcome).size(), 1u) << outcome.err;
+    EXPECT_THAT(error_lines(outcome)[0], HasSubstr("File too large"));
+    EXPECT_THAT(error_lines(outcome)[0], ::testing::Not(HasSubstr(".tmp")));
+  }
+  EXPECT_THAT(folder.names(), IsEmpty());
+}
+
+TEST(TopLevel, refuses_what_is_no_regular_file_as_a_model_at_once) {
+  const TemporaryFolder folder;
+  const std::string fifo = folder.path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& model : {fifo, folder.path("."), std::string("/dev/null"), std::string("/dev/zero")}) {
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"run", "-p", "a"},
+                                                    {"info"},
+                                                    {"plan"},
+                                                    {"tokenize", "-p", "a"},
+                                                    {"quantize", "-o", folder.path("out")},
+                                                    {"bench"},
+                                                    {"chat"}}) {
+      SCOPED_TRACE(command[0] + " " + model);
+      std::vector<std::string> arguments = command;
+      arguments.insert(arguments.end(), {"-m", model});
+      Process process(leanstream(arguments));
+      const Outcome outcome = process.finish(std::chrono::seconds(20));
+      EXPECT_FALSE(outcome.timed_out);
+      EXPECT_EQ(outcome.exit_code, 1);
+      ASSERT_EQ(error_lines(outcome).size(), 1u) << outcome.err;
+      EXPECT_THAT(error_lines(outcome)[0], HasSubstr("not a regular file"));
+    }
+  }
 }
 
 TEST(Quantize, writes_a_model_that_runs) {
