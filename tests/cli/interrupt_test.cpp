@@ -93,6 +93,16 @@ TEST_F(Interrupt, ends_a_benchmark) {
                     300ms);
 }
 
+TEST_F(Interrupt, takes_a_second_signal_right_after_the_first) {
+  Process process(run({"-p", "The", "-n", "2000"}));
+  ASSERT_TRUE(process.wait_for_output("The"));
+  process.send_signal(SIGINT);
+  process.send_signal(SIGTERM);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 130) << outcome.signal;
+  EXPECT_THAT(error_lines(outcome), ::testing::IsEmpty());
+}
+
 TEST_F(Interrupt, takes_sigterm_for_the_same) {
   interrupt(run({"-p", "zzqq"}), "zzqq", 100ms, SIGTERM);
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "command_line.h"
@@ -238,6 +239,35 @@ TEST(Run, says_what_it_chose_where_nothing_was_asked_for) {
   const Outcome asked = run_leanstream(greedy({"-p", "a", "--memory", "500M", "-c", "64", "--no-perf"}));
   EXPECT_THAT(asked.err, IsEmpty());
   EXPECT_THAT(run_leanstream({"run", "-m", tiny_model(), "-p", "a", "-n", "1"}).err, HasSubstr("seed"));
+}
+
+TEST(Run, does_not_mind_what_becomes_of_the_file_once_its_weights_are_in_memory) {
+  const TemporaryFolder folder;
+  const std::string model = folder.write("model", read_file(tiny_model()));
+  const std::vector<std::string> flags = {"-p", "zzqq", "--ignore-eos", "-c", "300", "--temp", "0", "--no-perf"};
+  const auto run_of = [&](const std::string& path) {
+    std::vector<std::string> arguments = leanstream({"run", "-m", path});
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return arguments;
+  };
+  Process process(run_of(model));
+  ASSERT_TRUE(process.wait_for_output("zzqq"));  // the prompt is shown after loading
+  std::filesystem::resize_file(model, 0);
+  std::filesystem::remove(model);
+  const Outcome outcome = process.finish();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.signal << outcome.err;
+  EXPECT_EQ(outcome.out, run_process(run_of(tiny_model())).out);
+}
+
+TEST(Run, says_that_the_system_has_no_threads_to_give) {
+  // As root the limit does not count, so root runs it as somebody else.
+  const std::string limited = "ulimit -u 1; exec '" LEANSTREAM_BINARY "' run -t 4 -p a -m '" + tiny_model() + "'";
+  std::vector<std::string> arguments = {"/bin/bash", "-c", limited};
+  if (getuid() == 0) arguments.insert(arguments.begin(), {"/usr/bin/setpriv", "--reuid", "65533", "--clear-groups"});
+  const Outcome outcome = run_process(arguments);
+  if (outcome.err.find("leanstream: ") == std::string::npos)
+    GTEST_SKIP() << "another user cannot run the program here: " << outcome.err;
+  expect_failure(outcome, "cannot start the thread leanstream-");
 }
 
 TEST(Run, repeats_a_text_for_its_seed) {
