@@ -22,6 +22,9 @@ constexpr uint32_t kDecodeChunksPerWorker = 32;
 constexpr uint32_t kPromptChunksPerWorker = 16;
 // Query heads, over positions, of one attention task (what pays off: see kernels::AttentionTask).
 constexpr uint32_t kAttentionQueries = 16;
+// From this many vectors on a piece is interleaved once, as resident weights are, instead of by the matrix kernel for
+// each of its batches of vectors.
+constexpr uint32_t kInterleaveFrom = 65;
 // About what norms and quantising cost per element, in multiply-adds of a matrix kernel.
 constexpr uint64_t kElementWork = 32;
 
@@ -278,14 +281,14 @@ void Decoder::gate_and_up(Worker& worker, const model::LayerWeights& w) {
   const RowItems items({&gate, 1}, step);  // of up as well: the two are split alike
   worker.for_each_chunk(items.count(), 1, [&](uint32_t index, uint32_t) {
     const RowItems::Item item = items[index];
-    const Matrix gate_rows = take_rows(worker, w.gate, item), up_rows = take_rows(worker, w.up, item);
+    const Matrix gate_rows = take_rows(worker, w.gate, item, 0), up_rows = take_rows(worker, w.up, item, 1);
     if (!gate_rows || !up_rows) return worker.request_stop();
     for (uint32_t begin = 0; begin < gate_rows.rows; begin += Scratch::kGluRows) {
       const uint32_t end = std::min(begin + Scratch::kGluRows, gate_rows.rows);
       compute(rows_of(gate_rows, begin, end), rows_of(up_rows, begin, end), item.row_begin + begin);
     }
-    let_go(w.gate, item);
-    let_go(w.up, item);
+    let_go(w.gate, item, gate_rows);
+    let_go(w.up, item, up_rows);
   });
 }
 
@@ -302,26 +305,37 @@ void Decoder::multiply(Worker& worker, std::span<const Product> products, const 
   worker.for_each_chunk(items.count(), 1, [&](uint32_t index, uint32_t) {
     const RowItems::Item item = items[index];
     const Product& product = products[item.matrix];
-    const Matrix rows = take_rows(worker, product.weights, item);
+    const Matrix rows = take_rows(worker, product.weights, item, 0);
     if (!rows) return worker.request_stop();
     kernels_.matmul(rows, x, 0, rows.rows, product.out + item.row_begin, product.stride);
-    let_go(product.weights, item);
+    let_go(product.weights, item, rows);
   });
 }
 
-Matrix Decoder::take_rows(Worker& worker, const model::WeightMatrix& weights, const RowItems::Item& item) {
+Matrix Decoder::take_rows(Worker& worker, const model::WeightMatrix& weights, const RowItems::Item& item,
+                          uint32_t which) {
   if (!item.streamed) return rows_of(weights.resident, item.row_begin, item.row_end);
   const auto stop = [](void* self) { return static_cast<Worker*>(self)->stop_requested(); };
-  const uint32_t piece = weights.streamed.first + item.piece * weights.streamed.step;
+  const uint32_t piece = weights.streamed.piece(item.piece);
   Matrix rows = weights.resident;
   rows.layout = Layout::kFile;
   rows.rows = item.row_end - item.row_begin;
   rows.data = stream_->acquire(piece, stop, &worker);
+  if (!rows || count_ < kInterleaveFrom) return rows;
+
+  std::byte* const panels = stream_->workspace(worker.index(), which);
+  const size_t stride = row_bytes(rows.type, rows.cols);
+  for (uint32_t row = 0; row < rows.rows; row += kPanelRows)
+    kernels_.pack_panel(rows.type, rows.cols, std::min(kPanelRows, rows.rows - row), rows.data + row * stride, stride,
+                        panels + row * stride);
+  stream_->release(piece);
+  rows.layout = Layout::kPanel;
+  rows.data = panels;
   return rows;
 }
 
-void Decoder::let_go(const model::WeightMatrix& weights, const RowItems::Item& item) {
-  if (item.streamed) stream_->release(weights.streamed.first + item.piece * weights.streamed.step);
+void Decoder::let_go(const model::WeightMatrix& weights, const RowItems::Item& item, const Matrix& rows) {
+  if (item.streamed && rows.layout == Layout::kFile) stream_->release(weights.streamed.piece(item.piece));
 }
 
 void Decoder::embed(Worker& worker, uint32_t n) {

@@ -86,8 +86,9 @@ class Decoder {
   void multiply(Worker& worker, std::span<const Product> products, const kernels::Activations& x);
 
   // The rows of an item, as a matrix: in memory until let_go(). Without data where the run is to stop.
-  Matrix take_rows(Worker& worker, const model::WeightMatrix& weights, const RowItems::Item& item);
-  void let_go(const model::WeightMatrix& weights, const RowItems::Item& item);
+  // `which` of the worker's workspaces they may be rearranged in.
+  Matrix take_rows(Worker& worker, const model::WeightMatrix& weights, const RowItems::Item& item, uint32_t which);
+  void let_go(const model::WeightMatrix& weights, const RowItems::Item& item, const Matrix& rows);
 
   // Of position n of the batch.
   void embed(Worker& worker, uint32_t n);

@@ -27,6 +27,9 @@ class WeightStream {
   virtual const std::byte* acquire(uint32_t piece, StopFunction stop, void* stop_user) = 0;
   virtual void release(uint32_t piece) = 0;
 
+  // Memory in which a worker may rearrange a piece, as large as any is: two for each worker, its alone during a pass.
+  virtual std::byte* workspace(uint32_t worker, uint32_t which) = 0;
+
   // Reads the embedding of a token, one row of the file, where the table is not resident. false: the stream has failed.
   virtual bool read_embedding(int32_t token, std::byte* row) = 0;
 

@@ -18,6 +18,8 @@ struct StreamedRows {
   uint32_t rows_per_piece = 0;  // 0: every row is resident
   uint32_t first = 0;
   uint32_t step = 1;
+
+  uint32_t piece(uint32_t i) const { return first + i * step; }
 };
 
 // A weight matrix: its first rows are resident; the others, if any, come with each pass over the model.

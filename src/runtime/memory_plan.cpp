@@ -183,6 +183,7 @@ class Planner {
   Result<scheduler::StreamPlan> plan_weights(uint64_t budget, uint64_t others) const {
     scheduler::StreamPlanParams params;
     params.piece_bytes = request_.request_bytes;
+    params.threads = request_.threads;
     params.budget_bytes = budget - others;
     Result<scheduler::StreamPlan> plan = scheduler::plan_stream(request_.file, request_.config, params);
     if (!plan.ok() || !plan->streams() || params.budget_bytes < kReadersBytes) return plan;
@@ -192,7 +193,7 @@ class Planner {
 
   static void set_weights(scheduler::StreamPlan stream, MemoryPlan& plan) {
     plan.weights_bytes = mapped(stream.resident_bytes);
-    plan.ring_bytes = stream.streams() ? mapped(stream.ring_bytes()) + kReadersBytes : 0;
+    plan.ring_bytes = stream.streams() ? stream.total_bytes() - plan.weights_bytes + kReadersBytes : 0;
     plan.stream = std::move(stream);
   }
 

@@ -143,7 +143,7 @@ void stream_rows(const Group& group, uint32_t begin, uint32_t piece_bytes, Strea
       plan.streamed_bytes += size;
     }
   // The aligned superset of the longest piece that any split of this group gives, beginning anywhere in a block.
-  const uint64_t longest = std::min<uint64_t>(most_rows, group.rows()) * widest;
+  const uint64_t longest = std::min<uint64_t>(most_rows, align_up(group.rows(), kPanelRows)) * widest;
   plan.slot_bytes = std::max(plan.slot_bytes, align_up(longest, kSlotAlignment) + kSlotAlignment);
 }
 
@@ -185,7 +185,7 @@ void count_parts(const Shape& shape, StreamPlan& plan) {
 }  // namespace
 
 uint64_t StreamPlan::total_bytes() const {
-  return mapped(resident_bytes) + mapped(ring_bytes());
+  return mapped(resident_bytes) + mapped(ring_bytes()) + mapped(workspace_bytes);
 }
 
 Result<StreamPlan> plan_stream(const gguf::Model& file, const model::Config& config, const StreamPlanParams& params) {
@@ -203,7 +203,9 @@ Result<StreamPlan> plan_stream(const gguf::Model& file, const model::Config& con
   if (!fixed.ok()) return fixed.status();
   // Each matrix that has resident rows begins on a cache line of its own; both mappings are whole huge pages.
   const uint64_t least_resident = mapped(*fixed + shape.n_slots * kCacheLineBytes);
-  const uint64_t room = whole_pages(params.budget_bytes - std::min(params.budget_bytes, least_resident));
+  const uint64_t workspace = 2 * params.threads * nothing.slot_bytes;
+  const uint64_t least = least_resident + mapped(workspace);
+  const uint64_t room = whole_pages(params.budget_bytes - std::min(params.budget_bytes, least));
   const uint64_t ring_share = std::min({params.most_ring_bytes, params.budget_bytes / 8, room});
   const uint64_t slots = std::max<uint64_t>(ring_share / nothing.slot_bytes, kLeastSlots);
   const uint64_t ring = mapped(slots * nothing.slot_bytes);
@@ -214,6 +216,7 @@ Result<StreamPlan> plan_stream(const gguf::Model& file, const model::Config& con
   StreamPlan streamed = split(shape, budgets, params);
   streamed.slot_bytes = streamed.pieces.empty() ? 0 : nothing.slot_bytes;
   streamed.slots = streamed.pieces.empty() ? 0 : static_cast<uint32_t>(slots);
+  streamed.workspace_bytes = streamed.pieces.empty() ? 0 : workspace;
   const Result<uint64_t> resident = engine::resident_weight_bytes(file, config, streamed.residency);
   if (!resident.ok()) return resident.status();
   streamed.resident_bytes = *resident;

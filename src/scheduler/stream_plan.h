@@ -35,13 +35,15 @@ struct StreamPlan {
 
   bool streams() const { return !pieces.empty() || residency.embedding_by_demand; }
   uint64_t ring_bytes() const { return slot_bytes * slots; }
-  uint64_t total_bytes() const;  // of both, as whole huge pages
+  uint64_t workspace_bytes = 0;  // engine::WeightStream::workspace, of all workers
+  uint64_t total_bytes() const;  // resident, ring and workspaces, as whole huge pages
 };
 
 struct StreamPlanParams {
   uint64_t budget_bytes = 0;                 // for resident weights and the ring
   uint32_t piece_bytes = uint32_t{1} << 20;  // what a read should be about
   uint64_t most_ring_bytes = uint64_t{48} << 20;
+  uint32_t threads = 1;  // that compute
 };
 
 inline constexpr uint32_t kSlotAlignment = 4096;

@@ -26,6 +26,9 @@ Result<std::unique_ptr<Streamer>> Streamer::create(const gguf::Model& file, cons
   Result<MappedMemory> memory = MappedMemory::allocate(streamer->plan_.ring_bytes());
   if (!memory.ok()) return memory.status().with_context("cannot allocate the ring for streamed weights");
   ring.memory = *std::move(memory);
+  Result<MappedMemory> workspaces = MappedMemory::allocate(streamer->plan_.workspace_bytes);
+  if (!workspaces.ok()) return workspaces.status().with_context("cannot allocate workspaces for streamed weights");
+  streamer->workspaces_ = *std::move(workspaces);
   ring.flags = std::vector<io::ArrivalFlag>(streamer->plan_.slots);
   io::PoolParams params = pool_params;
   params.capacity = streamer->plan_.slots + 1;
@@ -127,6 +130,10 @@ const std::byte* Streamer::acquire(uint32_t piece, StopFunction stop, void* stop
 
 void Streamer::release(uint32_t piece) {
   read_ahead(first_number_ + piece + plan_.slots);
+}
+
+std::byte* Streamer::workspace(uint32_t worker, uint32_t which) {
+  return workspaces_.data() + (2 * worker + which) * plan_.slot_bytes;
 }
 
 bool Streamer::read_embedding(int32_t token, std::byte* row) {

@@ -41,6 +41,7 @@ class Streamer final : public engine::WeightStream {
   void end_pass(bool complete) override;
   const std::byte* acquire(uint32_t piece, StopFunction stop, void* stop_user) override;
   void release(uint32_t piece) override;
+  std::byte* workspace(uint32_t worker, uint32_t which) override;
   bool read_embedding(int32_t token, std::byte* row) override;
   Status status() const override;
 
@@ -71,6 +72,7 @@ class Streamer final : public engine::WeightStream {
   const gguf::TensorInfo* const embedding_;
   const StreamPlan plan_;
   std::unique_ptr<Ring> ring_;
+  MappedMemory workspaces_;
   std::unique_ptr<io::ReadPool> pool_;
   uint64_t deadline_us_ = 0;
 

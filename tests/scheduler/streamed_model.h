@@ -52,8 +52,10 @@ class WrittenModel {
 struct Range {
   uint64_t least, most;
 };
+inline constexpr uint32_t kMostThreads = 3;
 inline scheduler::StreamPlan plan_for(const gguf::Model& file, const model::Config& config, uint64_t budget) {
   scheduler::StreamPlanParams params;
+  params.threads = kMostThreads;
   params.budget_bytes = budget;
   params.piece_bytes = kTestPiece;
   return must(scheduler::plan_stream(file, config, params));

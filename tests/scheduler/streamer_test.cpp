@@ -28,7 +28,7 @@ using Kind = io::PoolParams::Kind;
 
 const std::vector<int32_t> kTokens = [] {
   std::vector<int32_t> tokens;
-  for (int32_t i = 0; i < 19; ++i) tokens.push_back(i * 7919 % 300);
+  for (int32_t i = 0; i < 72; ++i) tokens.push_back(i * 7919 % 300);
   return tokens;
 }();
 
@@ -50,8 +50,8 @@ bool same_bits(const Logits& a, const Logits& b) {
 Logits resident_logits(const gguf::Model& file, uint32_t threads) {
   const LoadedModel m(file, threads);
   engine::DecoderParams params;
-  params.context = 64;
-  params.max_batch = 64;
+  params.context = 128;
+  params.max_batch = 128;
   return all_logits(*m.decoder(params), m.config.n_vocab, kTokens, 7);
 }
 
@@ -65,14 +65,15 @@ TEST_P(StreamerOfType, gives_the_bits_of_the_resident_model_for_any_budget_pool_
   const model::Config config = must(model::Config::from_gguf(file));
   const test::Range range = test::plan_range(file, config);
   const Logits expected = resident_logits(file, 2);
-  for (const uint64_t share : {0, 1, 3, 6}) {
+  for (const uint64_t share : {0, 2, 6}) {
     const uint64_t budget = range.least + (range.most - range.least) * share / 8;
     for (const Kind kind : {Kind::kAuto, Kind::kThreads})
       for (const uint32_t threads : {1u, 3u}) {
         const StreamedModel m(file, plan_for(file, config, budget), threads, pool_of(kind));
         ASSERT_TRUE(m.stream->plan().streams());
-        const auto decoder = m.decoder(64);
-        for (const uint32_t batch : {1u, 7u, 19u}) {
+        const auto decoder = m.decoder(128);
+        // Alone and in a crowd: kernels take pieces as they are, or interleaved.
+        for (const uint32_t batch : {8u, 72u}) {
           decoder->truncate(0);
           EXPECT_TRUE(same_bits(all_logits(*decoder, config.n_vocab, kTokens, batch), expected))
               << "budget " << budget << ", " << threads << " threads, by " << batch;
@@ -113,13 +114,19 @@ class StreamerTest : public testing::Test {
   uint64_t middle_piece() const { return plan.pieces[plan.pieces.size() / 2].offset + 1000; }
 };
 
+TEST_F(StreamerTest, decodes_one_by_one_with_the_bits_of_the_resident_model) {
+  const Logits expected = resident_logits(file, 1);
+  const StreamedModel m(file, plan, 2, pool_of(Kind::kAuto));
+  EXPECT_TRUE(same_bits(all_logits(*m.decoder(128), config.n_vocab, kTokens, 1), expected));
+}
+
 TEST_F(StreamerTest, counts_each_byte_once_a_pass) {
   const StreamedModel m(file, plan, 2, pool_of(Kind::kAuto));
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   static_cast<void>(all_logits(*decoder, config.n_vocab, kTokens, 1));
   const uint64_t before = m.stream->counters().bytes_read;
   decoder->truncate(0);
-  static_cast<void>(all_logits(*decoder, config.n_vocab, kTokens, 19));
+  static_cast<void>(all_logits(*decoder, config.n_vocab, kTokens, 72));
   const uint64_t pass = m.stream->counters().bytes_read - before;
   // The ends of pieces share blocks, and up to a ring's worth was under way before or is after.
   EXPECT_GT(pass + m.stream->plan().ring_bytes(), plan.streamed_bytes);
@@ -129,13 +136,13 @@ TEST_F(StreamerTest, counts_each_byte_once_a_pass) {
 TEST_F(StreamerTest, a_pass_that_was_stopped_anywhere_leaves_the_next_one_whole) {
   const Logits expected = resident_logits(file, 2);
   const StreamedModel m(file, plan, 2, pool_of(Kind::kAuto));
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   for (int polls = 0; polls < 12; ++polls) {
     int left = polls;
     const auto stop = [](void* n) { return (*static_cast<int*>(n))-- <= 0; };
     static_cast<void>(decoder->forward({kTokens.data(), 3}, stop, &left));
     decoder->truncate(0);
-    ASSERT_TRUE(same_bits(all_logits(*decoder, config.n_vocab, kTokens, 19), expected)) << polls;
+    ASSERT_TRUE(same_bits(all_logits(*decoder, config.n_vocab, kTokens, 72), expected)) << polls;
     decoder->truncate(0);
   }
 }
@@ -144,7 +151,7 @@ TEST_F(StreamerTest, a_stop_is_heeded_while_the_drive_is_silent) {
   const Faulty f = faulty();
   f.drive->hang(middle_piece());
   const StreamedModel m(file, plan, 2, pool_of(Kind::kAuto), f.open_pool);
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   std::atomic<bool> stop{false};
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -166,7 +173,7 @@ TEST_F(StreamerTest, a_drive_that_stalls_is_one_sentence_within_the_deadline) {
   io::PoolParams params = pool_of(Kind::kAuto);
   params.deadline_us = 300'000;
   const StreamedModel m(file, plan, 2, params, f.open_pool);
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   const auto begin = std::chrono::steady_clock::now();
   const Status status = decoder->forward({kTokens.data(), 3}, nullptr, nullptr);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
@@ -181,7 +188,7 @@ TEST_F(StreamerTest, an_error_of_the_drive_is_one_sentence_with_file_and_offset)
   const Faulty f = faulty();
   f.drive->script(middle_piece(), -EIO);
   const StreamedModel m(file, plan, 2, pool_of(Kind::kAuto), f.open_pool);
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   const Status status = decoder->forward({kTokens.data(), 3}, nullptr, nullptr);
   EXPECT_EQ(status.code(), Code::kIo);
   EXPECT_NE(status.message().find("offset"), std::string::npos) << status.message();
@@ -196,11 +203,11 @@ TEST_F(StreamerTest, short_reads_change_nothing) {
   f.drive->script(plan.pieces.back().offset + 100, -EINTR, 2);
   const Logits expected = resident_logits(file, 2);
   const StreamedModel m(file, plan, 2, pool_of(Kind::kAuto), f.open_pool);
-  EXPECT_TRUE(same_bits(all_logits(*m.decoder(64), config.n_vocab, kTokens, 7), expected));
+  EXPECT_TRUE(same_bits(all_logits(*m.decoder(128), config.n_vocab, kTokens, 7), expected));
 }
 
 void expect_changed(StreamedModel& m, const std::string& why) {
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   const Status status = decoder->forward({kTokens.data(), 3}, nullptr, nullptr);
   EXPECT_EQ(status.code(), Code::kIo);
   EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
@@ -208,7 +215,7 @@ void expect_changed(StreamedModel& m, const std::string& why) {
 
 TEST_F(StreamerTest, a_file_that_shrinks_stops_the_next_token) {
   StreamedModel m(file, plan, 2, pool_of(Kind::kAuto));
-  const auto decoder = m.decoder(64);
+  const auto decoder = m.decoder(128);
   ASSERT_TRUE(decoder->forward({kTokens.data(), 3}, nullptr, nullptr).ok());
   ASSERT_EQ(::truncate(written.path().c_str(), 1 << 20), 0);
   expect_changed(m, "bytes");
@@ -245,7 +252,7 @@ TEST_F(StreamerTest, several_decoders_take_turns) {
   std::atomic<int> good{0};
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([&, i] {
-      const auto decoder = m.decoder(64);
+      const auto decoder = m.decoder(128);
       good += same_bits(all_logits(*decoder, config.n_vocab, kTokens, static_cast<uint32_t>(5 + i)), expected) ? 1 : 0;
     });
   for (std::thread& thread : threads) thread.join();
