@@ -41,10 +41,12 @@ uint32_t Dispatcher::drop_before(uint32_t generation) {
 
 uint32_t Dispatcher::abandon() {
   abandoned_ = true;
-  const auto again = static_cast<uint32_t>(again_.size());
+  const auto forgotten = static_cast<uint32_t>(again_.size() + held_.size());
   for (const uint32_t id : again_) release(id);
   again_.clear();
-  return queue_.clear() + again;
+  for (const Held& held : held_) release(held.id);
+  held_.clear();
+  return queue_.clear() + forgotten;
 }
 
 std::optional<DeviceRead> Dispatcher::next(uint64_t now_us) {
@@ -100,6 +102,10 @@ Dispatcher::Outcome Dispatcher::finish(const DeviceResult& result, uint64_t now_
     if (aligned == flight.done) return fail(result.id, 0);
     flight.done = aligned;
     return repeat(result.id, Outcome::kRepeat);
+  }
+  if (abandoned_ && flight.due_us > now_us) {
+    release(result.id);
+    return Outcome::kGone;
   }
   flight.state = State::kHeld;
   held_.push_back({std::max(flight.due_us, now_us), result.id});

@@ -49,7 +49,8 @@ class Dispatcher {
   bool add(const Read& read);
   // Both return how many reads they forgot.
   uint32_t drop_before(uint32_t generation);
-  uint32_t abandon();  // the queue, and whatever would have to be issued again
+  // The queue, whatever would have to be issued again, and what an imitated drive holds back.
+  uint32_t abandon();
 
   // The next read to issue, if there is one and room for it.
   std::optional<DeviceRead> next(uint64_t now_us);

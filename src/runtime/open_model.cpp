@@ -186,7 +186,8 @@ RequestShape OpenModel::drive() const {
   if (drive_) return *drive_;
   const StorageSettings& settings = runtime_.storage();
   drive_ = RequestShape{};
-  if (settings.state_folder.empty() && !settings.model) return *drive_;
+  if (settings.model) drive_ = request_shape(*settings.model);
+  if (settings.model || settings.state_folder.empty()) return *drive_;
   const Result<RequestShape> measured = measure_drive();
   if (measured.ok())
     drive_ = *measured;

@@ -58,8 +58,8 @@ class OpenModel {
   // kInvalidArgument for a context above the model's or max_logits out of range.
   Result<MemoryPlan> plan(const SessionShape& shape) const;
 
-  // What requests suit the file's drive. The first call measures it, or finds what was measured before, if the runtime
-  // has a state folder or imitates a drive.
+  // What requests suit the file's drive. The first call measures it, or finds what was measured before, where the
+  // runtime has a state folder.
   RequestShape drive() const;
 
   double load_ms() const { return load_ms_; }

@@ -1,6 +1,7 @@
 #include "runtime/storage.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace leanstream::runtime {
 namespace {
@@ -20,6 +21,21 @@ RequestShape request_shape(const io::StorageCurve& curve) {
   shape.size_bytes = std::clamp(knee.size_bytes, kLeastRequest, kMostRequest);
   shape.depth = std::clamp(knee.depth, kLeastDepth, kMostInFlight / shape.size_bytes);
   shape.bytes_per_s = curve.bandwidth(shape.size_bytes, shape.depth);
+  return shape;
+}
+
+RequestShape request_shape(const io::StorageModel& model) {
+  RequestShape shape;
+  shape.size_bytes = kMostRequest;
+  while (shape.size_bytes > kLeastRequest &&
+         model.bandwidth(shape.size_bytes / 2) > kShareOfBest * model.bandwidth(kMostRequest))
+    shape.size_bytes /= 2;
+  // While one read waits out the latency, the others keep the drive busy.
+  const double transfer_s = shape.size_bytes / model.bandwidth(shape.size_bytes);
+  const double alone_s = model.latency_us * 1e-6 + transfer_s;
+  shape.depth = static_cast<uint32_t>(
+      std::clamp(std::ceil(alone_s / transfer_s), double{kLeastDepth}, double{kMostInFlight} / shape.size_bytes));
+  shape.bytes_per_s = std::min(model.bandwidth(shape.size_bytes), shape.depth * shape.size_bytes / alone_s);
   return shape;
 }
 

@@ -24,8 +24,9 @@ struct RequestShape {
   double bytes_per_s = 0;  // what the drive gives for it; 0: not measured
 };
 
-// Of the curve, with no more than 16 MiB in flight.
+// Of the curve, or of an imitated drive, with no more than 16 MiB in flight.
 RequestShape request_shape(const io::StorageCurve& curve);
+RequestShape request_shape(const io::StorageModel& model);
 
 io::PoolParams pool_params(const StorageSettings& settings, const RequestShape& shape, const Log& log);
 

@@ -38,6 +38,7 @@ template <typename Right>
   const Result<StorageFile> file = StorageFile::open(path);
   Result<MappedMemory> memory = MappedMemory::allocate(size_t{4} << 20);
   if (!file.ok() || !memory.ok()) die("no file or no memory");
+  ::unlink(path.c_str());  // this process ends without destructors
   {
     ArrivalFlag flag;  // outlives the pool
     Result<std::unique_ptr<ReadPool>> pool =

@@ -96,12 +96,13 @@ Command bench_command() {
     flags.list("-t,--threads", "N[,N]", options->threads, 1, 256, "Compute threads (default: one per core)");
     flags.choice("--backend", "NAME", {"auto", "cpu", "cuda"}, options->common.backend,
                  "Where to compute: auto, cpu, cuda (default auto)");
+    add_storage_options(flags, options->common);
     add_context_options(flags, options->context);
     add_trace_options(flags, options->settings.trace);
     add_log_options(flags, options->common.log);
     add_llama_cpp_flags(flags, options->common.without_effect);
     flags.group("");
-    flags.text("--simd", "NAME", options->common.simd, "For comparing: avx512vnni, avx2, neon-dotprod, portable");
+    add_comparing_options(flags, options->common);
     flags.footer(
         "Rows are named as llama-bench names them: pp512 processes a prompt of 512 tokens, tg128 decodes 128; random\n"
         "tokens, an empty context each time. Loading is timed twice: cold, after asking the system to forget the "

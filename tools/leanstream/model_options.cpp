@@ -95,14 +95,22 @@ void add_model_options(Flags& flags, ModelOptions& options) {
   flags.choice("--backend", "NAME", {"auto", "cpu", "cuda"}, options.backend,
                "Where to compute: auto, cpu, cuda (default auto)");
   flags.number("-t,--threads", "N", options.threads, 1, 256, "Compute threads (default: one per core)");
+  add_storage_options(flags, options);
+  add_log_options(flags, options.log);
+  add_llama_cpp_flags(flags, options.without_effect);
+  flags.group("");
+  add_comparing_options(flags, options);
+}
+
+void add_storage_options(Flags& flags, ModelOptions& options) {
   flags.text("--emulate-storage", "MODEL", options.emulate_storage,
              "Read no faster than this drive when weights are\nstreamed: 2.0GB/s@64K:3.5GB/s@256K,lat=90us");
   flags.text(
       "--state-dir", "DIR", options.state_dir,
       "Where a drive's measured bandwidth is kept; \"\" = measure\nnothing (default: $XDG_STATE_HOME/leanstream)");
-  add_log_options(flags, options.log);
-  add_llama_cpp_flags(flags, options.without_effect);
-  flags.group("");
+}
+
+void add_comparing_options(Flags& flags, ModelOptions& options) {
   flags.text("--simd", "NAME", options.simd, "For comparing: avx512vnni, avx2, neon-dotprod, portable");
   flags.choice("--io", "NAME", {"auto", "io_uring", "pread"}, options.io,
                "For comparing: what streams weights: auto, io_uring, pread");

@@ -40,6 +40,9 @@ struct ContextOptions {
 void add_llama_cpp_flags(Flags& flags, std::vector<std::string>& given);
 void say_without_effect(const std::vector<std::string>& given);
 void add_model_options(Flags& flags, ModelOptions& options);
+// Parts of it, for a command that has lists where others have one value.
+void add_storage_options(Flags& flags, ModelOptions& options);
+void add_comparing_options(Flags& flags, ModelOptions& options);
 void add_context_options(Flags& flags, ContextOptions& options);
 
 // What no single flag can tell: the model is named, the size is one, the types agree.
