@@ -17,7 +17,8 @@ struct QuantizeParams {
 
 // Writes `input` with its matrices as `type`. Norms, biases and other vectors become F32; metadata are copied. The
 // output matrix (the embedding where it is tied) keeps at least Q6_K, being the most sensitive. Works tensor by tensor
-// in about 100 MB. Errors as Model::open's and Writer's; kUnsupported for a tensor type that we cannot read.
+// in about 100 MB. Errors as Model::open's and Writer's; kUnsupported for a tensor type that we cannot read;
+// kInvalidArgument where the output is the input, under whatever name.
 Result<Report> quantize(const QuantizeParams& params);
 
 }  // namespace leanstream::convert
