@@ -199,8 +199,10 @@ LEANSTREAM_API leanstream_status leanstream_model_get_info(const leanstream_mode
                                                            leanstream_error* error);
 
 /* The whole head of the file as one JSON object: {"files": [{"path", "bytes"}], "version", "alignment", "metadata":
- * {key: value}, "tensors": [{"name", "type", "dims", "bytes", "offset", "file"}]}. Arrays longer than max_array (0 = no limit)
- * are given as {"array": element type, "length": n}. Text that is not UTF-8 has its bad bytes replaced by U+FFFD. */
+ * {key: value}, "tensors": [{"name", "type", "dims", "bytes", "offset", "file"}]}, and for a pack "pack": {"kind", "source":
+ * {"name", "bytes", "xxh3"}, "layers": [{"tiles", "tile_neurons", "tile_bytes", "gate", "up", "down"}]}. Arrays longer than
+ * max_array (0 = no limit) are given as {"array": element type, "length": n}. Text that is not UTF-8 has its bad bytes
+ * replaced by U+FFFD. */
 LEANSTREAM_API leanstream_status leanstream_model_describe(const leanstream_model* model, size_t max_array, char* buffer,
                                                            size_t capacity, size_t* needed, leanstream_error* error);
 

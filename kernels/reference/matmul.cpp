@@ -112,6 +112,18 @@ void pack_panel(WeightType type, uint32_t cols, uint32_t n_rows, const std::byte
   }
 }
 
+void unpack_panel(WeightType type, uint32_t cols, uint32_t n_rows, const std::byte* panel, std::byte* rows) {
+  const std::vector<size_t> fields = field_bytes(type);
+  const size_t row_stride = row_bytes(type, cols);
+  for (uint32_t block = 0; block < cols / traits(type).block_elements; ++block) {
+    for (const size_t bytes : fields) {
+      for (uint32_t r = 0; r < n_rows; ++r) std::memcpy(rows + r * row_stride, panel + r * bytes, bytes);
+      panel += kPanelRows * bytes;
+      rows += bytes;
+    }
+  }
+}
+
 void matmul(const Matrix& w, const Activations& x, uint32_t row_begin, uint32_t row_end, float* out,
             size_t out_stride) {
   std::vector<float> weights(w.cols);

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/memory.h"
+#include "gguf/pack.h"
 
 namespace leanstream::engine {
 namespace {
@@ -21,13 +22,23 @@ constexpr uint64_t kAlignment = 64;
 struct Placement {
   const gguf::TensorInfo* tensor = nullptr;
   model::WeightSlot slot;
+  bool tiled = false;  // the file has it in tiles
   Matrix view;  // the resident rows, as in memory once loaded; data is set when the memory is there
   model::StreamedRows streamed;
   uint64_t offset = 0;  // in the memory, aligned to kAlignment
 };
 
+// A layer whose MLP the file has as tiles: they stand for three placements.
+struct TiledLayer {
+  const gguf::PackedLayer* packed = nullptr;
+  uint32_t gate = 0, up = 0, down = 0;  // indices of placements
+  std::vector<uint64_t> checksums;      // read just before the tiles are
+};
+
 struct Plan {
+  std::optional<gguf::Pack> pack;
   std::vector<Placement> placements;
+  std::vector<TiledLayer> tiled_layers;
   uint64_t total_bytes = 0;
   bool tied = false;  // no output.weight: the token embedding is the output too
 };
@@ -42,16 +53,20 @@ uint64_t resident_bytes(const Placement& placement) {
 Result<Plan> plan_weights(const gguf::Model& file, const model::Config& config, const Residency& residency,
                           model::Weights& weights) {
   Plan plan;
+  Result<std::optional<gguf::Pack>> pack = gguf::Pack::read(file);
+  if (!pack.ok()) return pack.status();
+  plan.pack = *std::move(pack);
   plan.tied = file.find_tensor("output.weight") == nullptr;
   std::vector<model::WeightSlot> slots = model::weight_slots(config, weights);
   for (size_t i = 0; i < slots.size(); ++i) {
     model::WeightSlot& slot = slots[i];
-    const gguf::TensorInfo* tensor = file.find_tensor(slot.tensor);
+    const gguf::TensorInfo* tensor = gguf::find_weight(file, plan.pack, slot.tensor);
     if (!tensor && slot.required) return malformed("cannot load the model: tensor '" + slot.tensor + "' is missing");
     if (!tensor) continue;
     if (Status status = model::check_tensor(*tensor, slot); !status.ok()) return status;
 
-    Placement placement{tensor, std::move(slot), {}, {}, plan.total_bytes};
+    const bool tiled = file.find_tensor(slot.tensor) == nullptr;
+    Placement placement{tensor, std::move(slot), tiled, {}, {}, plan.total_bytes};
     if (!residency.streamed.empty()) placement.streamed = residency.streamed[i];
     Matrix& view = placement.view;
     view.type = find_weight_type(tensor->type_id)->type;
@@ -70,29 +85,56 @@ Result<Plan> plan_weights(const gguf::Model& file, const model::Config& config, 
   return plan;
 }
 
-// Rows [begin, end) of one tensor; begin is a multiple of kPanelRows.
+// Finds where the tiles go, and reads what they are checked against.
+Status plan_tiles(const gguf::Model& file, Plan& plan) {
+  if (!plan.pack) return {};
+  const auto find = [&](const std::string& name) {
+    const auto found = std::find_if(plan.placements.begin(), plan.placements.end(),
+                                    [&](const Placement& p) { return p.tiled && p.tensor->name == name; });
+    return static_cast<uint32_t>(found - plan.placements.begin());
+  };
+  for (uint32_t i = 0; i < plan.pack->layers().size(); ++i) {
+    const gguf::PackedLayer& packed = plan.pack->layers()[i];
+    TiledLayer layer{&packed, find(gguf::gate_name(i)), find(gguf::up_name(i)), find(gguf::down_name(i)), {}};
+    if (std::max({layer.gate, layer.up, layer.down}) == plan.placements.size())
+      return malformed("cannot load the model: it has no layer for the tiles of '" + packed.tiles->name + "'");
+    Result<std::vector<uint64_t>> checksums = gguf::read_checksums(file, packed);
+    if (!checksums.ok()) return checksums.status();
+    layer.checksums = *std::move(checksums);
+    plan.tiled_layers.push_back(std::move(layer));
+  }
+  return {};
+}
+
+// Rows [begin, end) of one tensor, begin being a multiple of kPanelRows, or a tile of a layer.
 struct Task {
-  uint32_t placement = 0;
+  bool is_tile = false;
+  uint32_t index = 0;  // of the placement, or of the tiled layer
   uint32_t begin = 0, end = 0;
 };
 
 std::vector<Task> split_into_tasks(const Plan& plan) {
   std::vector<Task> tasks;
   for (uint32_t i = 0; i < plan.placements.size(); ++i) {
+    if (plan.placements[i].tiled) continue;
     const Matrix& view = plan.placements[i].view;
     const uint64_t panels = std::max<uint64_t>(1, kStagingBytes / panel_bytes(view.type, view.cols));
     const uint64_t step = panels * kPanelRows;
     for (uint64_t row = 0; row < view.rows; row += step)
       tasks.push_back(
-          {i, static_cast<uint32_t>(row), static_cast<uint32_t>(std::min<uint64_t>(row + step, view.rows))});
+          {false, i, static_cast<uint32_t>(row), static_cast<uint32_t>(std::min<uint64_t>(row + step, view.rows))});
   }
+  for (uint32_t i = 0; i < plan.tiled_layers.size(); ++i)
+    for (uint32_t tile = 0; tile < plan.tiled_layers[i].packed->layout.n_tiles(); ++tile)
+      tasks.push_back({true, i, tile, tile + 1});
   return tasks;
 }
 
 uint64_t staging_bytes(const Plan& plan) {
   uint64_t bytes = kStagingBytes;
   for (const Placement& placement : plan.placements)
-    bytes = std::max<uint64_t>(bytes, panel_bytes(placement.view.type, placement.view.cols));
+    if (!placement.tiled) bytes = std::max<uint64_t>(bytes, panel_bytes(placement.view.type, placement.view.cols));
+  for (const TiledLayer& layer : plan.tiled_layers) bytes = std::max(bytes, layer.packed->layout.tile_bytes());
   return align_up(bytes, kAlignment);
 }
 
@@ -130,7 +172,11 @@ class Loader {
         [&](Worker& worker) {
           std::byte* mine = staging->data() + worker.index() * stride;
           worker.for_each_chunk(static_cast<uint32_t>(tasks_.size()), 1, [&](uint32_t begin, uint32_t) {
-            if (!error_.failed()) load(tasks_[begin], mine);
+            if (error_.failed()) return;
+            const Task& task = tasks_[begin];
+            Status status = task.is_tile ? load_tile(task, mine) : load_rows(task, mine);
+            if (!status.ok()) return error_.set(std::move(status));
+            bytes_done_.fetch_add(file_bytes(task), std::memory_order_relaxed);  // for progress only
           });
         },
         [](void* self) { return static_cast<Loader*>(self)->should_stop(); }, this);
@@ -141,7 +187,8 @@ class Loader {
 
  private:
   uint64_t file_bytes(const Task& task) const {
-    const Matrix& view = plan_.placements[task.placement].view;
+    if (task.is_tile) return plan_.tiled_layers[task.index].packed->layout.tile(task.begin).used_bytes;
+    const Matrix& view = plan_.placements[task.index].view;
     return (task.end - task.begin) * row_bytes(view.type, view.cols);
   }
 
@@ -151,24 +198,37 @@ class Loader {
     return progress_ && !progress_(static_cast<float>(done / static_cast<double>(total_bytes_)), progress_user_);
   }
 
-  void load(const Task& task, std::byte* staging) {
-    const Placement& placement = plan_.placements[task.placement];
+  Status load_rows(const Task& task, std::byte* staging) {
+    const Placement& placement = plan_.placements[task.index];
     const Matrix& view = placement.view;
     const size_t stride = row_bytes(view.type, view.cols);
-    const uint64_t bytes = file_bytes(task);
     std::byte* target = memory_ + placement.offset;
     const bool as_it_is = placement.slot.matrix && view.layout == Layout::kFile;
     std::byte* rows = as_it_is ? target + task.begin * stride : staging;
 
-    Status status = file_.read_tensor(*placement.tensor, task.begin * stride, {rows, bytes});
-    if (!status.ok()) return error_.set(std::move(status));
+    Status status = file_.read_tensor(*placement.tensor, task.begin * stride, {rows, file_bytes(task)});
+    if (!status.ok()) return status;
     if (placement.slot.vector) {
       const Matrix row{view.type, Layout::kFile, 1, view.cols, staging};
       kernels_.dequantize_row(row, 0, 1.0f, reinterpret_cast<float*>(target));
     } else if (!as_it_is) {
       pack(task, view, staging, target);
     }
-    bytes_done_.fetch_add(bytes, std::memory_order_relaxed);  // for progress only
+    return {};
+  }
+
+  // A tile's matrices are panels already.
+  Status load_tile(const Task& task, std::byte* staging) {
+    const TiledLayer& layer = plan_.tiled_layers[task.index];
+    const gguf::TileLayout& layout = layer.packed->layout;
+    const std::span<std::byte> bytes(staging, file_bytes(task));
+    Status status = file_.read_tensor(*layer.packed->tiles, layout.tile(task.begin).offset, bytes);
+    if (!status.ok()) return status;
+    status = gguf::check_tile(file_, *layer.packed, task.begin, bytes, layer.checksums[task.begin]);
+    if (!status.ok()) return status;
+    const auto target = [&](uint32_t placement) { return memory_ + plan_.placements[placement].offset; };
+    layout.copy_to_panels(task.begin, staging, target(layer.gate), target(layer.up), target(layer.down));
+    return {};
   }
 
   void pack(const Task& task, const Matrix& view, const std::byte* rows, std::byte* target) const {
@@ -225,8 +285,9 @@ Result<model::Weights> load_weights(const gguf::Model& file, const model::Config
                                     const kernels::Kernels& kernels, WorkerTeam& team, bool (*progress)(float, void*),
                                     void* progress_user) {
   model::Weights weights;
-  const Result<Plan> plan = plan_weights(file, config, residency, weights);
+  Result<Plan> plan = plan_weights(file, config, residency, weights);
   if (!plan.ok()) return plan.status();
+  if (Status status = plan_tiles(file, *plan); !status.ok()) return status;
   Result<MappedMemory> memory = MappedMemory::allocate(plan->total_bytes);
   if (!memory.ok()) return memory.status().with_context("cannot load the model");
   weights.memory = std::move(*memory);

@@ -140,11 +140,14 @@ void Writer::set_int32s(const std::string& key, const std::vector<int32_t>& valu
   set(key, {ValueType::kArray, std::move(array)});
 }
 
-void Writer::add_tensor(const std::string& name, WeightType type, std::vector<uint64_t> dims) {
-  uint64_t size_bytes = row_bytes(type, dims[0]);
+void Writer::add_tensor(const std::string& name, const TensorType& type, std::vector<uint64_t> dims) {
+  uint64_t size_bytes = dims[0] / type.block_elements * type.block_bytes;
   for (size_t i = 1; i < dims.size(); ++i) size_bytes *= dims[i];
   const uint64_t offset = data_bytes();
-  tensors_.push_back({name, type, std::move(dims), size_bytes, offset});
+  tensors_.push_back({name, type.id, std::move(dims), size_bytes, offset});
+}
+void Writer::add_tensor(const std::string& name, WeightType type, std::vector<uint64_t> dims) {
+  add_tensor(name, *find_tensor_type(static_cast<uint32_t>(type)), std::move(dims));
 }
 
 // Every tensor is padded, the last one too: readers that load all tensors' bytes at once expect it.
@@ -165,7 +168,7 @@ std::string Writer::head() const {
     append_string(out, tensor.name);
     append_number(out, static_cast<uint32_t>(tensor.dims.size()));
     append_numbers<uint64_t>(out, tensor.dims);
-    append_number(out, static_cast<uint32_t>(tensor.type));
+    append_number(out, tensor.type_id);
     append_number(out, tensor.offset);
   }
   out.resize(align_up(out.size(), alignment_));
@@ -176,17 +179,19 @@ uint64_t Writer::file_bytes() const {
   return head().size() + data_bytes();
 }
 
-Status Writer::begin(const std::string& path) {
-  const std::string head_bytes = head();
-  const uint64_t needed_bytes = head_bytes.size() + data_bytes();
+Status Writer::check_room(const std::string& path) const {
   const std::optional<uint64_t> free_bytes = free_disk_bytes(path);
-  if (free_bytes && *free_bytes < needed_bytes) {
-    return {Code::kIo, "cannot write " + path + ": it needs " + format_bytes(needed_bytes) + ", and " +
-                           format_bytes(*free_bytes) + " are free there"};
-  }
+  if (!free_bytes || *free_bytes >= file_bytes()) return {};
+  return {Code::kIo, "cannot write " + path + ": it needs " + format_bytes(file_bytes()) + ", and " +
+                         format_bytes(*free_bytes) + " are free there"};
+}
+
+Status Writer::begin(const std::string& path) {
+  if (Status s = check_room(path); !s.ok()) return s;
   Result<AtomicFileWriter> file = AtomicFileWriter::create(path);
   if (!file.ok()) return file.status();
   file_.emplace(std::move(*file));
+  const std::string head_bytes = head();
   return file_->write(std::as_bytes(std::span(head_bytes)));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "gguf/tensor_type.h"
 #include "gguf/value.h"
 #include "kernels/abi/weight_type.h"
 
@@ -32,9 +33,12 @@ class Writer {
   void set_int32s(const std::string& key, const std::vector<int32_t>& values);
 
   // dims as TensorInfo's: 1 to 4, fastest first; dims[0] is whole blocks of `type`.
+  void add_tensor(const std::string& name, const TensorType& type, std::vector<uint64_t> dims);
   void add_tensor(const std::string& name, WeightType type, std::vector<uint64_t> dims);
 
-  // Creates the file and writes its head. kIo where the file system says it lacks the room for all of it.
+  // kIo where the file system says that it lacks the room for the whole file.
+  Status check_room(const std::string& path) const;
+  // Creates the file and writes its head, if there is room.
   Status begin(const std::string& path);
   Status write_tensor(std::span<const std::byte> bytes);  // may come in parts, each of one tensor only
   Status commit();                                        // refuses when a tensor is incomplete
@@ -44,7 +48,7 @@ class Writer {
  private:
   struct Tensor {
     std::string name;
-    WeightType type;
+    uint32_t type_id;
     std::vector<uint64_t> dims;
     uint64_t size_bytes;
     uint64_t offset;  // from the start of the tensors' bytes

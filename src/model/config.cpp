@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "gguf/pack.h"
 #include "model/metadata.h"
 #include "model/weights.h"
 
@@ -256,14 +257,19 @@ bool is_harmless(const std::string& tensor) {
 }
 
 Status check_tensors(const gguf::Model& file, const Config& config) {
+  const Result<std::optional<gguf::Pack>> pack = gguf::Pack::read(file);
+  if (!pack.ok()) return pack.status();
   Weights unused;
   std::set<std::string, std::less<>> known;
   for (const WeightSlot& slot : weight_slots(config, unused)) {
-    const gguf::TensorInfo* tensor = file.find_tensor(slot.tensor);
+    const gguf::TensorInfo* tensor = gguf::find_weight(file, *pack, slot.tensor);
     if (!tensor && slot.required) return malformed("cannot load the model: tensor '" + slot.tensor + "' is missing");
     if (!tensor) continue;
     if (Status status = check_tensor(*tensor, slot); !status.ok()) return status;
     known.insert(slot.tensor);
+  }
+  if (*pack) {
+    for (uint32_t i = 0; i < config.n_layers; ++i) known.insert({gguf::tiles_name(i), gguf::checksums_name(i)});
   }
   for (const gguf::TensorInfo& tensor : file.tensors())
     if (!known.contains(tensor.name) && !is_harmless(tensor.name))

@@ -1,9 +1,14 @@
 #include "runtime/describe.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
+#include "gguf/pack.h"
 #include "gguf/tensor_type.h"
 
 namespace leanstream::runtime {
@@ -41,16 +46,48 @@ Json to_json(const gguf::Value& value, size_t max_array) {
       value.value);
 }
 
+// Nothing too for a pack that we cannot read: it is described as the GGUF file that it is.
+std::optional<gguf::Pack> read_pack(const gguf::Model& file) {
+  Result<std::optional<gguf::Pack>> pack = gguf::Pack::read(file);
+  return pack.ok() ? *std::move(pack) : std::nullopt;
+}
+
+Json to_json(const gguf::Pack& pack) {
+  char digest[17];
+  std::snprintf(digest, sizeof digest, "%016" PRIx64, pack.source().xxh3);
+  Json layers = Json::array();
+  for (const gguf::PackedLayer& layer : pack.layers()) {
+    const gguf::MlpShape& shape = layer.layout.shape();
+    layers.push_back({{"tiles", layer.layout.n_tiles()},
+                      {"tile_neurons", layer.layout.tile_neurons()},
+                      {"tile_bytes", layer.layout.tile_bytes()},
+                      {"gate", traits(shape.gate).name},
+                      {"up", traits(shape.up).name},
+                      {"down", traits(shape.down).name}});
+  }
+  return {{"kind", "exact"},
+          {"source", {{"name", pack.source().name}, {"bytes", pack.source().bytes}, {"xxh3", digest}}},
+          {"layers", std::move(layers)}};
+}
+
 }  // namespace
 
 TensorSummary summarise_tensors(const gguf::Model& file) {
   TensorSummary summary;
   std::map<uint32_t, uint64_t> bytes_of_type;
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
+  const auto add = [&](const gguf::TensorInfo& tensor) {
     summary.parameters += tensor.element_count();
     summary.weight_bytes += tensor.size_bytes;
     bytes_of_type[tensor.type_id] += tensor.size_bytes;
+  };
+  const std::optional<gguf::Pack> pack = read_pack(file);
+  std::set<std::string_view> of_tiles;  // what stands for weights counts as those weights
+  if (pack) {
+    for (const gguf::PackedLayer& layer : pack->layers()) of_tiles.insert({layer.tiles->name, layer.checksums->name});
+    for (const auto& [name, tensor] : pack->replaced()) add(tensor);
   }
+  for (const gguf::TensorInfo& tensor : file.tensors())
+    if (!of_tiles.contains(tensor.name)) add(tensor);
   const auto most = std::max_element(bytes_of_type.begin(), bytes_of_type.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != bytes_of_type.end()) summary.weight_type = type_name(most->first);
@@ -75,6 +112,7 @@ std::string describe_json(const gguf::Model& file, size_t max_array) {
                {"alignment", file.alignment()},
                {"metadata", std::move(metadata)},
                {"tensors", std::move(tensors)}};
+  if (const std::optional<gguf::Pack> pack = read_pack(file)) json["pack"] = to_json(*pack);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

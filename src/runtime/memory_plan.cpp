@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "engine/load_weights.h"
+#include "gguf/pack.h"
 #include "model/weights.h"
 
 namespace leanstream::runtime {
@@ -68,20 +69,27 @@ uint64_t tokenizer_bytes(const gguf::Model& file) {
   return bytes;
 }
 
-uint64_t staging_bytes(const gguf::Model& file, uint32_t threads) {
+// Of tiles one is read at a time, of other matrices a panel of rows.
+uint64_t staging_bytes(const gguf::Model& file, const std::optional<gguf::Pack>& pack, uint32_t threads) {
   uint64_t most = kLeastStagingBytes;
-  for (const gguf::TensorInfo& tensor : file.tensors())
-    most = std::max(most, tensor.size_bytes / (tensor.element_count() / tensor.dims[0]) * kPanelRows);
+  const auto is_tiles = [&](const gguf::TensorInfo& tensor) {
+    return pack && std::any_of(pack->layers().begin(), pack->layers().end(),
+                               [&](const gguf::PackedLayer& layer) { return layer.tiles == &tensor; });
+  };
+  for (const gguf::TensorInfo& tensor : file.tensors()) {
+    const uint64_t row = tensor.size_bytes / (tensor.element_count() / tensor.dims[0]);
+    most = std::max(most, is_tiles(tensor) ? row : row * kPanelRows);
+  }
   return mapped(most * threads);
 }
 
 // Every matrix once; of an embedding that is not also the output, one row.
-uint64_t bytes_per_token(const gguf::Model& file, const model::Config& config) {
+uint64_t bytes_per_token(const gguf::Model& file, const std::optional<gguf::Pack>& pack, const model::Config& config) {
   model::Weights names_only;
   const bool tied = file.find_tensor("output.weight") == nullptr;
   uint64_t bytes = 0;
   for (const model::WeightSlot& slot : model::weight_slots(config, names_only)) {
-    const gguf::TensorInfo* tensor = file.find_tensor(slot.tensor);
+    const gguf::TensorInfo* tensor = gguf::find_weight(file, pack, slot.tensor);
     if (tensor == nullptr) continue;
     const bool is_table = slot.matrix == &names_only.token_embedding;
     if (slot.matrix != nullptr && (!is_table || tied)) bytes += tensor->size_bytes;
@@ -106,8 +114,10 @@ ModelNeeds model_needs(const gguf::Model& file, const model::Config& config, uin
   ModelNeeds needs;
   needs.threads = threads;
   needs.head_bytes = head_bytes(file);
-  needs.staging_bytes = staging_bytes(file, threads);
-  needs.bytes_per_token = bytes_per_token(file, config);
+  const Result<std::optional<gguf::Pack>> read = gguf::Pack::read(file);  // model::Config has read it before
+  const std::optional<gguf::Pack> pack = read.ok() ? *read : std::nullopt;
+  needs.staging_bytes = staging_bytes(file, pack, threads);
+  needs.bytes_per_token = bytes_per_token(file, pack, config);
   return needs;
 }
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 #include "base/checked.h"
 #include "base/memory.h"
 #include "engine/load_weights.h"
+#include "gguf/pack.h"
 
 namespace leanstream::scheduler {
 namespace {
@@ -63,7 +65,7 @@ struct Shape {
   uint64_t embedding_bytes = 0, output_bytes = 0, norms_bytes = 0, attention_bytes = 0, mlp_bytes = 0;
 };
 
-Shape read_shape(const gguf::Model& file, const model::Config& config) {
+Shape read_shape(const gguf::Model& file, const std::optional<gguf::Pack>& pack, const model::Config& config) {
   model::Weights names;
   const std::vector<model::WeightSlot> slots = model::weight_slots(config, names);
   Shape shape;
@@ -72,7 +74,7 @@ Shape read_shape(const gguf::Model& file, const model::Config& config) {
   const auto source = [&](const model::WeightMatrix& matrix) {
     const auto slot =
         std::find_if(slots.begin(), slots.end(), [&](const model::WeightSlot& s) { return s.matrix == &matrix; });
-    const gguf::TensorInfo* tensor = file.find_tensor(slot->tensor);
+    const gguf::TensorInfo* tensor = gguf::find_weight(file, pack, slot->tensor);
     return Source{static_cast<size_t>(slot - slots.begin()), tensor, static_cast<uint32_t>(slot->rows),
                   tensor->size_bytes / slot->rows};
   };
@@ -191,11 +193,13 @@ uint64_t StreamPlan::total_bytes() const {
 Result<StreamPlan> plan_stream(const gguf::Model& file, const model::Config& config, const StreamPlanParams& params) {
   const Result<uint64_t> everything = engine::resident_weight_bytes(file, config);
   if (!everything.ok()) return everything.status();
-  const Shape shape = read_shape(file, config);
+  const Result<std::optional<gguf::Pack>> pack = gguf::Pack::read(file);
+  if (!pack.ok()) return pack.status();
+  const Shape shape = read_shape(file, *pack, config);
   StreamPlan plan;
   plan.resident_bytes = *everything;
   count_parts(shape, plan);
-  if (plan.total_bytes() <= params.budget_bytes) return plan;
+  if (plan.total_bytes() <= params.budget_bytes || *pack) return plan;  // tiles are no rows: a pack is resident
 
   // A slot takes the pieces of any split.
   const StreamPlan nothing = split(shape, {}, params);

@@ -48,7 +48,8 @@ struct StreamPlanParams {
 
 inline constexpr uint32_t kSlotAlignment = 4096;
 
-// Pure: reads nothing but the index. The plan may be larger than the budget: then it is the smallest there is.
+// Pure: reads nothing but the index. The plan may be larger than the budget: then it is the smallest there is. A pack is
+// held whole.
 // Errors: those of engine::resident_weight_bytes.
 Result<StreamPlan> plan_stream(const gguf::Model& file, const model::Config& config, const StreamPlanParams& params);
 

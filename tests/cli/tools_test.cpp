@@ -1,4 +1,4 @@
-// info, plan, tokenize, perplexity, synth, quantize, and what stands before any command.
+// info, plan, tokenize, perplexity, synth, quantize, pack, and what stands before any command.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(TopLevel, helps_everywhere) {
-  for (const char* command :
-       {"", "run", "chat", "info", "plan", "tokenize", "perplexity", "bench", "synth", "quantize", "cache-sim"}) {
+  for (const char* command : {"", "run", "chat", "info", "plan", "tokenize", "perplexity", "bench", "synth", "quantize",
+                              "pack", "cache-sim"}) {
     std::vector<std::string> arguments = {"-h"};
     if (*command) arguments.insert(arguments.begin(), command);
     const Outcome outcome = run_leanstream(arguments);
@@ -242,6 +242,73 @@ TEST(Quantize, refuses_to_replace_the_model_it_reads) {
   }
   EXPECT_EQ(read_file(model), bytes);
   EXPECT_EQ(folder.names().size(), 3u);
+}
+
+TEST(Pack, writes_a_file_that_gives_the_same_text_and_says_what_it_is) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("p.gguf");
+  const Outcome outcome = run_leanstream({"pack", "-m", tiny_model(), "-o", file});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, IsEmpty());
+  const auto text = [](const std::string& model) {
+    const Outcome run = run_leanstream({"run", "-m", model, "-p", "a b c", "-n", "24", "--temp", "0", "--ignore-eos"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return run.out;
+  };
+  EXPECT_EQ(text(file), text(tiny_model()));
+
+  const json source = json::parse(run_leanstream({"info", tiny_model(), "--json"}).out);
+  const json object = json::parse(run_leanstream({"info", file, "--json"}).out);
+  EXPECT_FALSE(source.contains("pack"));
+  EXPECT_EQ(object.at("pack").at("kind"), "exact");
+  EXPECT_EQ(object.at("pack").at("source").at("bytes"), std::filesystem::file_size(tiny_model()));
+  EXPECT_EQ(object.at("pack").at("layers").size(), object.at("info").at("n_layers"));
+  for (const char* same : {"parameters", "weight_type", "weight_bytes", "n_layers", "d_ff"})
+    EXPECT_EQ(object.at("info").at(same), source.at("info").at(same)) << same;
+  EXPECT_THAT(run_leanstream({"info", file}).out, HasSubstr("pack           exact, of "));
+}
+
+TEST(Pack, checks_what_it_wrote) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("p.gguf");
+  ASSERT_EQ(run_leanstream({"pack", "-m", tiny_model(), "-o", file}).exit_code, 0);
+  const Outcome good = run_leanstream({"pack", "--check", file});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("tiles are as they were written"));
+
+  const json object = json::parse(run_leanstream({"info", file, "--json"}).out);
+  std::string bytes = read_file(file);
+  for (const json& tensor : object.at("tensors"))
+    if (tensor.at("name") == "blk.1.ffn_tiles") bytes[tensor.at("offset").get<size_t>() + 5] ^= 1;
+  const Outcome bad = run_leanstream({"pack", "--check", folder.write("bad.gguf", bytes)});
+  EXPECT_EQ(bad.exit_code, 1);
+  ASSERT_EQ(error_lines(bad).size(), 1u) << bad.err;
+  EXPECT_THAT(error_lines(bad)[0], HasSubstr("tile 0 of 'blk.1.ffn_tiles' is damaged"));
+  EXPECT_EQ(run_leanstream({"run", "-m", folder.path("bad.gguf"), "-p", "a", "-n", "1"}).exit_code, 1);
+}
+
+TEST(Pack, refuses_in_one_sentence_and_leaves_nothing) {
+  const TemporaryFolder folder;
+  const std::string model = folder.write("m.gguf", read_file(tiny_model()));
+  EXPECT_EQ(run_leanstream({"pack"}).exit_code, 2);
+  EXPECT_EQ(run_leanstream({"pack", "-m", model}).exit_code, 2);
+  EXPECT_EQ(run_leanstream({"pack", "-m", model, "-o", folder.path("p"), "--check", model}).exit_code, 2);
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"pack", "-m", model, "-o", model},
+                                                    {"pack", "-m", folder.path("absent"), "-o", folder.path("p")},
+                                                    {"pack", "-m", model, "-o", folder.path("no/such/p")},
+                                                    {"pack", "--check", model}}) {
+    const Outcome outcome = run_leanstream(arguments);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_EQ(error_lines(outcome).size(), 1u) << outcome.err;
+  }
+  // The file-size limit stands for the full disk.
+  const Outcome full = run_process({"/bin/bash", "-c",
+                                    "trap '' XFSZ; ulimit -f 512; exec '" LEANSTREAM_BINARY "' pack -m '" + model +
+                                        "' -o '" + folder.path("p") + "'"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.err, HasSubstr("File too large"));
+  EXPECT_EQ(folder.names().size(), 1u);
+  EXPECT_EQ(read_file(model), read_file(tiny_model()));
 }
 
 }  // namespace

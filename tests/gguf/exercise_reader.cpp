@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "gguf/pack.h"
 #include "gguf/reader.h"
 
 namespace leanstream::gguf {
@@ -40,6 +41,19 @@ void use_tensor(const Model& model, const TensorInfo& tensor) {
   require(!model.read_tensor(tensor, tensor.size_bytes, {&byte, 1}).ok());
 }
 
+// Every tile of a pack lies within its tensor.
+void use_pack(const Model& model) {
+  const Result<std::optional<Pack>> pack = Pack::read(model);
+  require(pack.ok() || !pack.status().message().empty());
+  if (!pack.ok() || !*pack) return;
+  for (const PackedLayer& layer : (*pack)->layers()) {
+    const Tile last = layer.layout.tile(layer.layout.n_tiles() - 1);
+    std::byte byte;
+    require(model.read_tensor(*layer.tiles, last.offset + last.used_bytes - 1, {&byte, 1}).ok());
+    require(read_checksums(model, layer).ok());
+  }
+}
+
 }  // namespace
 
 bool exercise_reader(std::span<const std::byte> bytes) {
@@ -55,6 +69,7 @@ bool exercise_reader(std::span<const std::byte> bytes) {
   require(std::has_single_bit((*model).alignment()));
   for (const auto& [key, value] : (*model).metadata()) use_key(*model, key, value);
   for (const TensorInfo& tensor : (*model).tensors()) use_tensor(*model, tensor);
+  use_pack(*model);
   return true;
 }
 

@@ -24,6 +24,7 @@ Command perplexity_command();
 Command bench_command();
 Command synth_command();
 Command quantize_command();
+Command pack_command();
 Command cache_sim_command();
 
 }  // namespace leanstream::cli

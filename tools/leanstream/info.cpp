@@ -1,6 +1,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/units.h"
 #include "commands.h"
@@ -71,6 +72,19 @@ std::string tensor_types(const Json& tensors) {
   return text;
 }
 
+// "288 tiles of 32 neurons in 216 KiB", for each kind of layer.
+std::vector<std::string> tile_lines(const Json& pack) {
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> tiles;  // neurons and bytes of a tile: how many
+  for (const Json& layer : pack.at("layers"))
+    tiles[{layer.at("tile_neurons").get<uint64_t>(), layer.at("tile_bytes").get<uint64_t>()}] +=
+        layer.at("tiles").get<uint64_t>();
+  std::vector<std::string> lines;
+  for (const auto& [size, count] : tiles)
+    lines.push_back(std::to_string(count) + " tiles of " + std::to_string(size.first) + " neurons in " +
+                    format_bytes(size.second));
+  return lines;
+}
+
 std::string table(const leanstream_model_info& info, const Json& file) {
   std::string text;
   const auto row = [&](const char* label, const std::string& value) {
@@ -81,6 +95,13 @@ std::string table(const leanstream_model_info& info, const Json& file) {
         part.at("path").get<std::string>() + ", " + format_bytes(part.at("bytes").get<uint64_t>()));
   row("format",
       formatted("GGUF version %d, alignment %d", file.at("version").get<int>(), file.at("alignment").get<int>()));
+  if (const auto pack = file.find("pack"); pack != file.end()) {
+    const Json& source = pack->at("source");
+    row("pack", pack->at("kind").get<std::string>() + ", of " + source.at("name").get<std::string>() + " (" +
+                    format_bytes(source.at("bytes").get<uint64_t>()) + ", XXH3 " +
+                    source.at("xxh3").get<std::string>() + ")");
+    for (const std::string& line : tile_lines(*pack)) row("", line);
+  }
   row("name", info.name);
   row("architecture", info.architecture);
   row("parameters", formatted("%.2f million", static_cast<double>(info.parameters) / 1e6));

@@ -58,8 +58,8 @@ int main(int argc, char** argv) {
       "Sizes: 2G, 800M, 64K (powers of 1024), or 60% of the model file. Text goes to standard output, all else to\n"
       "standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.");
   const std::vector<Command> commands = {
-      run_command(),        chat_command(),  info_command(),  plan_command(),     tokenize_command(),
-      perplexity_command(), bench_command(), synth_command(), quantize_command(), cache_sim_command(),
+      run_command(),   chat_command(),  info_command(),     plan_command(), tokenize_command(),  perplexity_command(),
+      bench_command(), synth_command(), quantize_command(), pack_command(), cache_sim_command(),
   };
   for (const Command& command : commands) {
     Flags flags(*root.add_subcommand(command.name, command.summary));
