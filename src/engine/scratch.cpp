@@ -26,8 +26,9 @@ void Scratch::lay_out(const model::Config& config, const Shape& shape, Take&& ta
   take(input, batch * std::max(d_model, q_width));
   const uint64_t q_size = batch * std::max(d_model, q_width);
   take(q, std::max(q_size + 2 * batch * kv_width, batch * config.d_ff));
-  k = q + q_size;
-  v = k + batch * kv_width;
+  const auto after = [](float* buffer, uint64_t n) { return buffer == nullptr ? nullptr : buffer + n; };
+  k = after(q, q_size);
+  v = after(k, batch * kv_width);
   hidden = q;
   take(up, shape.threads * batch * kGluRows);
   take(q8, batch * widest);

@@ -60,7 +60,9 @@ TEST(Dispatcher, continues_a_short_direct_read_from_the_last_aligned_byte) {
 
 TEST(Dispatcher, continues_a_short_buffered_read_at_the_byte) {
   Dispatcher dispatcher = make_dispatcher();
+  std::byte buffer[50];
   Read wanted = make_read(100, 50);
+  wanted.buffer = buffer;
   wanted.file = 1;
   dispatcher.add(wanted);
   const auto read = dispatcher.next(0);
