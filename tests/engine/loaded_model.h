@@ -8,18 +8,9 @@
 #include "engine/decoder.h"
 #include "engine/load_weights.h"
 #include "gguf/reader.h"
+#include "tests/must.h"
 
 namespace leanstream::test {
-
-// A value of a Result that the test takes for granted.
-template <typename T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status().message();
-    std::abort();
-  }
-  return *std::move(result);
-}
 
 // A model file, loaded, with a team to run it.
 struct LoadedModel {

@@ -1,27 +1,17 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "runtime/open_model.h"
 #include "runtime/runtime.h"
 #include "runtime/session.h"
+#include "tests/must.h"
 #include "tests/runtime/tiny_model.h"
 
 namespace leanstream::runtime::test {
 
-// The value of a result that a test relies on.
-template <typename T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status().message();
-    std::abort();
-  }
-  return *std::move(result);
-}
+using leanstream::test::must;
 
 inline std::unique_ptr<Runtime> create_runtime(uint32_t threads = 2, uint64_t budget_bytes = 0) {
   RuntimeParams params;
