@@ -27,5 +27,8 @@ namespace leanstream::api {
 
 // A session's parameters as the runtime takes them. NULL gives the defaults. Errors: kInvalidArgument.
 Result<runtime::SessionShape> session_shape(const leanstream_session_params* params);
+inline runtime::AbortHook abort_hook(const leanstream_session_params* params) {
+  return params == nullptr ? runtime::AbortHook{} : runtime::AbortHook{params->abort, params->abort_user};
+}
 
 }  // namespace leanstream::api

@@ -96,7 +96,7 @@ Status plan(const leanstream_model* handle, const leanstream_session_params* par
   if (Status status = check_struct(*out, "leanstream_plan"); !status.ok()) return status;
   const Result<runtime::SessionShape> shape = session_shape(params);
   if (!shape.ok()) return shape.status();
-  const Result<runtime::MemoryPlan> plan = handle->model->plan(*shape);
+  const Result<runtime::MemoryPlan> plan = handle->model->plan(*shape, abort_hook(params));
   if (!plan.ok()) return plan.status();
   out->weights_bytes = plan->weights_bytes;
   out->kv_bytes = plan->kv_bytes;
@@ -110,9 +110,14 @@ Status plan(const leanstream_model* handle, const leanstream_session_params* par
   out->bytes_per_token = plan->bytes_per_token;
   out->ring_bytes = plan->ring_bytes;
   out->streamed_bytes = plan->stream.streamed_bytes;
-  const runtime::RequestShape drive = plan->stream.streams() ? handle->model->drive() : runtime::RequestShape{0, 0, 0};
-  out->request_bytes = drive.size_bytes;
-  out->storage_bytes_per_s = drive.bytes_per_s;
+  out->request_bytes = 0;
+  out->storage_bytes_per_s = 0;
+  if (plan->stream.streams()) {
+    const Result<runtime::RequestShape> drive = handle->model->drive();  // known since the plan
+    if (!drive.ok()) return drive.status();
+    out->request_bytes = drive->size_bytes;
+    out->storage_bytes_per_s = drive->bytes_per_s;
+  }
   const auto part = [](const scheduler::Part& p) { return leanstream_plan_part{p.bytes, p.resident_bytes}; };
   out->embedding = part(plan->stream.embedding);
   out->attention = part(plan->stream.attention);

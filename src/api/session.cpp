@@ -28,9 +28,8 @@ Status create(leanstream_model* model, const leanstream_session_params* params, 
   if (Status status = require({{model, "model"}, {out, "out"}}); !status.ok()) return status;
   const Result<runtime::SessionShape> shape = session_shape(params);
   if (!shape.ok()) return shape.status();
-  const runtime::AbortHook abort =
-      params == nullptr ? runtime::AbortHook{} : runtime::AbortHook{params->abort, params->abort_user};
-  Result<std::unique_ptr<runtime::Session>> session = runtime::Session::create(*model->model, *shape, abort);
+  Result<std::unique_ptr<runtime::Session>> session =
+      runtime::Session::create(*model->model, *shape, abort_hook(params));
   if (!session.ok()) return session.status();
   *out = new leanstream_session{*std::move(session)};
   return {};

@@ -124,10 +124,8 @@ Status Decoder::forward(std::span<const int32_t> tokens, bool (*stop)(void*), vo
         for_each_position(worker, count_, [&](uint32_t n) { add_to_residual(n, scratch_.input, norm); });
       },
       stop, stop_user);
-  if (stream_ != nullptr) {
-    stream_->end_pass(complete);
-    if (Status status = stream_->status(); !complete && !status.ok()) return status;
-  }
+  if (stream_ != nullptr)
+    if (Status status = stream_->end_pass(complete); !status.ok()) return status;
   if (!complete) return cancelled("the forward pass was cancelled");
   cache_.append(count_);
   return {};

@@ -19,8 +19,9 @@ class WeightStream {
   // Begins a pass; waits for one under way. Errors: the stream's failure; kIo when a file has changed. After an error
   // there is no pass to end.
   virtual Status begin_pass() = 0;
-  // complete: every piece was acquired and released.
-  virtual void end_pass(bool complete) = 0;
+  // complete: every piece was acquired and released. Errors: the stream's failure; kIo when a file has changed since
+  // the pass began: its result is worth nothing then.
+  virtual Status end_pass(bool complete) = 0;
 
   // The bytes of a piece: its rows, back to back as in the file. Waits until they are there; they stay until
   // release(piece). nullptr when `stop` (may be null) said so, or when the stream has failed: see status().

@@ -22,6 +22,7 @@
 namespace leanstream::io {
 namespace {
 
+constexpr size_t kMostStateBytes = size_t{64} << 10;  // many times what a curve takes
 constexpr uint32_t kSizes[] = {16 << 10,  32 << 10, 64 << 10, 128 << 10, 256 << 10,
                                512 << 10, 1 << 20,  2 << 20,  4 << 20};
 constexpr uint32_t kDepths[] = {1, 2, 4, 8, 16, 32};
@@ -126,8 +127,14 @@ PoolParams deep_enough(PoolParams params) {
 
 // The kept curve, if it is of this drive and not old.
 std::optional<StorageCurve> load(const std::string& path, const DeviceName& device) {
+  // Whatever stands under the name: a folder, a pipe or a device is nothing that we kept.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kMostStateBytes)
+    return std::nullopt;
   std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text(kMostStateBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
   Result<StorageCurve> curve = StorageCurve::from_json(text);
   const int64_t now = std::time(nullptr);
   if (!curve.ok() || curve->device != device.text) return std::nullopt;
@@ -162,7 +169,7 @@ Result<bool> still_true(const StorageCurve& curve, const StorageFile& file, std:
 }  // namespace
 
 Result<StorageCurve> measure_storage(const StorageFile& file, std::span<std::byte> arena, const PoolParams& params,
-                                     uint32_t budget_ms) {
+                                     uint32_t budget_ms, StopHook stop) {
   Result<std::unique_ptr<ReadPool>> pool = ReadPool::create({&file, 1}, arena, deep_enough(params));
   if (!pool.ok()) return pool.status();
   RandomReads reads(*std::move(pool), file, arena);
@@ -178,6 +185,7 @@ Result<StorageCurve> measure_storage(const StorageFile& file, std::span<std::byt
   const uint64_t budget_us = uint64_t{budget_ms} * 1000 / (kPasses * curve.points.size());
   for (uint32_t pass = 0; pass < kPasses; ++pass)
     for (StorageCurve::Point& point : curve.points) {
+      if (stop.poll != nullptr && stop.poll(stop.user)) return cancelled("measuring the drive was cancelled");
       const Result<double> bytes_per_s = reads.measure(point.size_bytes, point.depth, budget_us);
       if (!bytes_per_s.ok()) return bytes_per_s.status();
       point.bytes_per_s = std::max(point.bytes_per_s, *bytes_per_s);
@@ -186,8 +194,8 @@ Result<StorageCurve> measure_storage(const StorageFile& file, std::span<std::byt
 }
 
 Result<StorageCurve> load_or_measure(const std::string& state_folder, const StorageFile& file,
-                                     std::span<std::byte> arena, const PoolParams& params) {
-  if (params.model) return measure_storage(file, arena, params, kMeasureMs);
+                                     std::span<std::byte> arena, const PoolParams& params, StopHook stop) {
+  if (params.model) return measure_storage(file, arena, params, kMeasureMs, stop);
   const DeviceName device = name_device(file);
   const std::string path = state_folder + "/storage-" + device.key + ".json";
   if (std::optional<StorageCurve> kept = load(path, device)) {
@@ -195,7 +203,7 @@ Result<StorageCurve> load_or_measure(const std::string& state_folder, const Stor
     if (!same.ok()) return same.status();
     if (*same) return *std::move(kept);
   }
-  Result<StorageCurve> curve = measure_storage(file, arena, params, kMeasureMs);
+  Result<StorageCurve> curve = measure_storage(file, arena, params, kMeasureMs, stop);
   if (!curve.ok()) return curve;
   const Status kept = keep(*curve, state_folder, path);
   if (!kept.ok() && params.log.write != nullptr)

@@ -33,18 +33,24 @@ struct StorageCurve {
   static Result<StorageCurve> from_json(const std::string& text);
 };
 
+// Asks, between two measurements of some 30 ms each, whether to stop. May be empty.
+struct StopHook {
+  bool (*poll)(void* user) = nullptr;
+  void* user = nullptr;
+};
+
 // Measures random reads of `file` into `arena` through a pool with `params` (its depth is raised to the largest
 // measured), about `budget_ms` in all, each size and depth twice: the better counts. Those that need more room than the
 // arena has, or than 16 MiB, are left out. Errors: the pool's; kInvalidArgument where file or arena are too small for
-// one read.
+// one read; kCancelled.
 Result<StorageCurve> measure_storage(const StorageFile& file, std::span<std::byte> arena, const PoolParams& params,
-                                     uint32_t budget_ms);
+                                     uint32_t budget_ms, StopHook stop = {});
 
 // The curve kept for the file's device in `state_folder`/storage-<device>.json, which is made where it is missing.
 // Measured and kept when there is none that can be read, when it is older than 30 days, or when a short check of its
 // best point differs by more than 25 %. With params.model nothing is looked up or kept. A folder that cannot be written
 // is a log line.
 Result<StorageCurve> load_or_measure(const std::string& state_folder, const StorageFile& file,
-                                     std::span<std::byte> arena, const PoolParams& params);
+                                     std::span<std::byte> arena, const PoolParams& params, StopHook stop = {});
 
 }  // namespace leanstream::io

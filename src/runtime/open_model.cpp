@@ -73,7 +73,7 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::
   if (mode == LoadMode::kFull && !model->config_.ok())
     return model->config_.status().with_context("cannot run " + path);
   model->bytes_read_ = read_head_bytes(model->file_);
-  if (Status status = model->take_memory(session); !status.ok()) return status;
+  if (Status status = model->take_memory(session, progress); !status.ok()) return status;
   if (mode != LoadMode::kMetadata)
     if (Status status = model->open_vocabulary(chat_family); !status.ok()) return status;
   if (mode == LoadMode::kFull)
@@ -85,13 +85,14 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(Runtime& runtime, const std::
   return model;
 }
 
-Status OpenModel::take_memory(const SessionShape& session) {
+Status OpenModel::take_memory(const SessionShape& session, Progress progress) {
   MemoryBudget& memory = runtime_.memory();
   const uint64_t head_needs = head_bytes(file_);
   uint64_t weights_needs = 0;
   if (mode_ == LoadMode::kFull) {
     // A model that its session would not fit beside is of no use: refused now, with the numbers.
-    Result<MemoryPlan> planned = plan(session);
+    const auto stop = [](void* p) { return report(*static_cast<const Progress*>(p), 0.0f) ? 0 : 1; };
+    Result<MemoryPlan> planned = plan(session, {stop, &progress});
     if (!planned.ok()) return planned.status();
     if (!planned->fits()) return planned->refusal("open " + path());
     weights_needs = planned->weights_bytes + planned->ring_bytes;
@@ -135,8 +136,10 @@ Status OpenModel::load_weights(Progress progress) {
     // Before the weights are loaded: a file that changes meanwhile is noticed, and the ring fills meanwhile.
     const gguf::TensorInfo* embedding =
         stream_plan_.residency.embedding_by_demand ? file_.find_tensor("token_embd.weight") : nullptr;
+    const Result<RequestShape> requests = drive();  // known since the plan
+    if (!requests.ok()) return requests.status();
     Result<std::unique_ptr<scheduler::Streamer>> streamer = scheduler::Streamer::create(
-        file_, embedding, stream_plan_, pool_params(runtime_.storage(), drive(), runtime_.log()));
+        file_, embedding, stream_plan_, pool_params(runtime_.storage(), *requests, runtime_.log()));
     if (!streamer.ok()) return streamer.status().with_context("cannot open " + path());
     streamer_ = *std::move(streamer);
   }
@@ -162,12 +165,13 @@ Status OpenModel::check_shape(const SessionShape& shape) const {
   return {};
 }
 
-Result<MemoryPlan> OpenModel::plan(const SessionShape& shape) const {
+Result<MemoryPlan> OpenModel::plan(const SessionShape& shape, AbortHook abort) const {
   if (Status status = check_shape(shape); !status.ok()) return status;
   // What suits the drive is worth a measurement only where something streams.
   Result<MemoryPlan> plan = plan_with(shape, {});
   if (!plan.ok() || weights_ || !plan->stream.streams()) return plan;
-  return plan_with(shape, drive());
+  const Result<RequestShape> requests = drive(abort);
+  return requests.ok() ? plan_with(shape, *requests) : requests.status();
 }
 
 Result<MemoryPlan> OpenModel::plan_with(const SessionShape& shape, const RequestShape& drive) const {
@@ -181,22 +185,25 @@ Result<MemoryPlan> OpenModel::plan_with(const SessionShape& shape, const Request
   return plan_memory(request);
 }
 
-RequestShape OpenModel::drive() const {
-  const std::lock_guard lock(drive_mutex_);
-  if (drive_) return *drive_;
+Result<RequestShape> OpenModel::drive(AbortHook abort) const {
+  if (const std::optional<RequestShape> known = runtime_.drives().find(path())) return *known;
   const StorageSettings& settings = runtime_.storage();
-  drive_ = RequestShape{};
-  if (settings.model) drive_ = request_shape(*settings.model);
-  if (settings.model || settings.state_folder.empty()) return *drive_;
-  const Result<RequestShape> measured = measure_drive();
-  if (measured.ok())
-    drive_ = *measured;
-  else
-    runtime_.log().warn(measured.status().with_context("the drive is not measured").message());
-  return *drive_;
+  RequestShape shape;
+  if (settings.model) {
+    shape = request_shape(*settings.model);
+  } else if (!settings.state_folder.empty()) {
+    const Result<RequestShape> measured = measure_drive(abort);
+    if (measured.status().code() == Code::kCancelled) return measured.status().with_context("cannot plan " + path());
+    if (measured.ok())
+      shape = *measured;
+    else
+      runtime_.log().warn(measured.status().with_context("the drive is not measured").message());
+  }
+  runtime_.drives().keep(path(), shape);
+  return shape;
 }
 
-Result<RequestShape> OpenModel::measure_drive() const {
+Result<RequestShape> OpenModel::measure_drive(AbortHook abort) const {
   MemoryBudget& memory = runtime_.memory();
   const std::optional<MemoryHold> hold = memory.take(kMeasuringBytes);
   if (!hold) return out_of_budget("the budget has no " + format_bytes(kMeasuringBytes) + " left to read into");
@@ -206,7 +213,8 @@ Result<RequestShape> OpenModel::measure_drive() const {
   if (!file.ok()) return file.status();
   const StorageSettings& settings = runtime_.storage();
   const Result<io::StorageCurve> curve = io::load_or_measure(
-      settings.state_folder, *file, {arena->data(), arena->size_bytes()}, pool_params(settings, {}, runtime_.log()));
+      settings.state_folder, *file, {arena->data(), arena->size_bytes()}, pool_params(settings, {}, runtime_.log()),
+      {[](void* hook) { return static_cast<AbortHook*>(hook)->asks_to_stop(); }, &abort});
   if (!curve.ok()) return curve.status();
   return request_shape(*curve);
 }

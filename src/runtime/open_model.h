@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "model/config.h"
 #include "model/tokenizer.h"
 #include "model/weights.h"
+#include "runtime/abort_hook.h"
 #include "runtime/memory_plan.h"
 #include "runtime/runtime.h"
 #include "scheduler/streamer.h"
@@ -56,11 +56,11 @@ class OpenModel {
 
   // What running it would take beside all else that the budget holds now. Errors: those of config(), and
   // kInvalidArgument for a context above the model's or max_logits out of range.
-  Result<MemoryPlan> plan(const SessionShape& shape) const;
+  Result<MemoryPlan> plan(const SessionShape& shape, AbortHook abort = {}) const;
 
-  // What requests suit the file's drive. The first call measures it, or finds what was measured before, where the
-  // runtime has a state folder.
-  RequestShape drive() const;
+  // What requests suit the file's drive. A runtime's first call measures it, or finds what was measured before, where
+  // the runtime has a state folder. Errors: kCancelled.
+  Result<RequestShape> drive(AbortHook abort = {}) const;
 
   double load_ms() const { return load_ms_; }
   uint64_t bytes_read() const;  // from storage, since opening began
@@ -70,8 +70,8 @@ class OpenModel {
 
   Result<MemoryPlan> plan_with(const SessionShape& shape, const RequestShape& drive) const;
   Status check_shape(const SessionShape& shape) const;
-  Result<RequestShape> measure_drive() const;
-  Status take_memory(const SessionShape& session);
+  Result<RequestShape> measure_drive(AbortHook abort) const;
+  Status take_memory(const SessionShape& session, Progress progress);
   Status open_vocabulary(const std::string& chat_family);
   Status load_weights(Progress progress);
   void log_loaded() const;
@@ -87,8 +87,6 @@ class OpenModel {
   scheduler::StreamPlan stream_plan_;  // in LoadMode::kFull
   std::unique_ptr<scheduler::Streamer> streamer_;
   std::optional<model::Weights> weights_;
-  mutable std::mutex drive_mutex_;  // of what follows
-  mutable std::optional<RequestShape> drive_;
   double load_ms_ = 0;
   uint64_t bytes_read_ = 0;
 };

@@ -33,6 +33,7 @@ class Runtime {
   engine::WorkerTeam& team() const { return *team_; }
   MemoryBudget& memory() const { return *memory_; }
   const StorageSettings& storage() const { return storage_; }
+  DriveCache& drives() const { return *drives_; }
   const Log& log() const { return log_; }
   const std::string& device_name() const { return device_name_; }
 
@@ -44,6 +45,7 @@ class Runtime {
   const std::unique_ptr<engine::WorkerTeam> team_;
   const std::unique_ptr<MemoryBudget> memory_;
   const StorageSettings storage_;
+  const std::unique_ptr<DriveCache> drives_ = std::make_unique<DriveCache>();
   const Log log_;
   const std::string device_name_;
 };

@@ -211,7 +211,7 @@ Status Session::project(uint32_t first_row, uint32_t count) {
 
 bool Session::stop_requested() {
   if (cancel_requested_.exchange(false, std::memory_order_relaxed)) stopping_ = true;
-  if (!stopping_ && abort_.poll != nullptr && abort_.poll(abort_.user) != 0) stopping_ = true;
+  if (!stopping_ && abort_.asks_to_stop()) stopping_ = true;
   return stopping_;
 }
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "engine/decoder.h"
 #include "model/sampler.h"
+#include "runtime/abort_hook.h"
 #include "runtime/memory_budget.h"
 #include "runtime/memory_plan.h"
 #include "runtime/open_model.h"
@@ -21,12 +22,6 @@
 namespace leanstream::runtime {
 
 using model::Token;
-
-// The caller's wish to stop, polled at least every 20 ms while computing; not 0 stops. May be empty.
-struct AbortHook {
-  int (*poll)(void* user) = nullptr;
-  void* user = nullptr;
-};
 
 enum class StopReason { kEos = 0, kLength = 1, kString = 2, kCancelled = 3 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -27,6 +29,24 @@ struct RequestShape {
 // Of the curve, or of an imitated drive, with no more than 16 MiB in flight.
 RequestShape request_shape(const io::StorageCurve& curve);
 RequestShape request_shape(const io::StorageModel& model);
+
+// What was found out about the drives of files, so that a process finds it out once. Thread-safe.
+class DriveCache {
+ public:
+  std::optional<RequestShape> find(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    const auto at = shapes_.find(path);
+    return at == shapes_.end() ? std::nullopt : std::optional(at->second);
+  }
+  void keep(const std::string& path, const RequestShape& shape) {
+    const std::lock_guard lock(mutex_);
+    shapes_.insert_or_assign(path, shape);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, RequestShape> shapes_;
+};
 
 io::PoolParams pool_params(const StorageSettings& settings, const RequestShape& shape, const Log& log);
 

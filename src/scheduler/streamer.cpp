@@ -80,20 +80,29 @@ void Streamer::read_ahead(uint64_t number) {
 
 Status Streamer::begin_pass() {
   pass_mutex_.lock();
-  Status status = this->status();
-  for (size_t i = 0; i < ring_->files.size() && status.ok(); ++i) status = ring_->files[i].check_unchanged();
-  if (status.ok() && broken_off_) status = start_over();
-  if (!status.ok()) {
-    fail(status);
-    pass_mutex_.unlock();
+  Status status = check_files();
+  if (status.ok() && broken_off_) {
+    status = start_over();
+    if (!status.ok()) fail(status);
   }
+  if (!status.ok()) pass_mutex_.unlock();
   return status;
 }
 
-void Streamer::end_pass(bool complete) {
+Status Streamer::end_pass(bool complete) {
   broken_off_ = !complete;
   first_number_ += plan_.pieces.size();
+  Status status = check_files();
   pass_mutex_.unlock();
+  return status;
+}
+
+Status Streamer::check_files() {
+  Status status = this->status();
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < ring_->files.size() && status.ok(); ++i) status = ring_->files[i].check_unchanged();
+  if (!status.ok()) fail(status);
+  return status;
 }
 
 // Reads of the pass that was broken off are in the queue and under way, some into slots that the new one fills first.

@@ -38,7 +38,7 @@ class Streamer final : public engine::WeightStream {
   ~Streamer() override;
 
   Status begin_pass() override;
-  void end_pass(bool complete) override;
+  Status end_pass(bool complete) override;
   const std::byte* acquire(uint32_t piece, StopFunction stop, void* stop_user) override;
   void release(uint32_t piece) override;
   std::byte* workspace(uint32_t worker, uint32_t which) override;
@@ -63,6 +63,7 @@ class Streamer final : public engine::WeightStream {
   uint32_t fill_of(uint64_t number) const { return static_cast<uint32_t>(number / plan_.slots + 1); }
   uint32_t piece_of(uint64_t number) const;
   void read_ahead(uint64_t number);
+  Status check_files();
   Status start_over();
   void fail(Status status);
   void wait_begins();

@@ -2,7 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -141,8 +142,70 @@ TEST_F(Streaming, a_model_on_tmpfs_streams_too) {
 
 TEST_F(Streaming, a_drive_that_makes_no_sense_is_refused) {
   const Outcome outcome = run({"--memory", least(), "--emulate-storage", "fast"});
-  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(error_lines(outcome), ElementsAre(HasSubstr("fast")));
+}
+
+TEST_F(Streaming, whatever_stands_where_a_drives_curve_is_kept_is_survived) {
+  const std::string expected = run({"--memory", "1G"}).out;
+  ASSERT_EQ(run({"--memory", least(), "--state-dir", folder_.path("state")}).exit_code, 0);
+  std::string kept;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path("state"))) kept = entry.path();
+  ASSERT_FALSE(kept.empty());
+  const auto put = [&](const std::string& what) {
+    std::filesystem::remove_all(kept);
+    if (what == "folder") std::filesystem::create_directory(kept);
+    EXPECT_TRUE(what != "fifo" || ::mkfifo(kept.c_str(), 0600) == 0);
+    if (what == "endless") std::filesystem::create_symlink("/dev/zero", kept);
+  };
+  for (const char* what : {"folder", "fifo", "endless"}) {
+    put(what);
+    const Outcome outcome = run({"--memory", least(), "--state-dir", folder_.path("state")});
+    EXPECT_EQ(outcome.exit_code, 0) << what << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, expected) << what;
+  }
+}
+
+TEST_F(Streaming, a_folder_that_cannot_keep_a_curve_is_said_once) {
+  const std::string file = folder_.write("state", "not a folder");
+  const Outcome outcome = run({"--memory", least(), "--state-dir", file});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const size_t first = outcome.err.find("is not kept");
+  EXPECT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("is not kept", first + 1), std::string::npos) << outcome.err;
+}
+
+TEST_F(Streaming, is_interrupted_while_the_drive_is_measured) {
+  auto best = 10'000ms;
+  for (int i = 0; i < 4; ++i) {
+    Process process(run_with(demo_model(), {"--memory", least(), "--state-dir", folder_.path(std::to_string(i))}));
+    process.wait_for_output("no output says this", 200ms);
+    const auto start = std::chrono::steady_clock::now();
+    process.send_signal(SIGINT);
+    EXPECT_EQ(process.finish().exit_code, 130);
+    best =
+        std::min(best, std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start));
+  }
+  EXPECT_LE(best, 150ms);  // one measurement, and the promise
+}
+
+TEST_F(Streaming, a_model_file_that_is_rewritten_meanwhile_gives_no_wrong_token) {
+  const std::string expected = run({"--memory", "1G"}).out;
+  const std::string copy = folder_.path("model.gguf");
+  for (const auto delay : {50ms, 150ms, 400ms}) {
+    std::filesystem::copy_file(demo_model(), copy, std::filesystem::copy_options::overwrite_existing);
+    Process process(run_with(copy, {"--memory", least(), "--emulate-storage", "60MB/s@64K"}));
+    ASSERT_TRUE(process.wait_for_output("The function"));
+    process.wait_for_output("no output says this", delay);
+    const int fd = ::open(copy.c_str(), O_WRONLY);
+    const std::string zeros(20'000'000, '\0');
+    ASSERT_EQ(::pwrite(fd, zeros.data(), zeros.size(), 5'000'000), static_cast<ssize_t>(zeros.size()));
+    ::close(fd);
+    const Outcome outcome = process.finish();
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+    EXPECT_EQ(expected.compare(0, outcome.out.size(), outcome.out), 0) << outcome.out;
+    EXPECT_THAT(error_lines(outcome), ElementsAre(HasSubstr(copy)));
+  }
 }
 
 TEST_F(Streaming, perplexity_and_bench_stream_as_well) {

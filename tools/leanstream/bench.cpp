@@ -101,7 +101,7 @@ Command bench_command() {
     add_trace_options(flags, options->settings.trace);
     add_log_options(flags, options->common.log);
     add_llama_cpp_flags(flags, options->common.without_effect);
-    flags.group("");
+    flags.group("For comparing");
     add_comparing_options(flags, options->common);
     flags.footer(
         "Rows are named as llama-bench names them: pp512 processes a prompt of 512 tokens, tg128 decodes 128; random\n"

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "interrupt.h"
+#include "io/storage_model.h"
 #include "progress.h"
 #include "text.h"
 
@@ -98,7 +99,7 @@ void add_model_options(Flags& flags, ModelOptions& options) {
   add_storage_options(flags, options);
   add_log_options(flags, options.log);
   add_llama_cpp_flags(flags, options.without_effect);
-  flags.group("");
+  flags.group("For comparing");
   add_comparing_options(flags, options);
 }
 
@@ -111,9 +112,9 @@ void add_storage_options(Flags& flags, ModelOptions& options) {
 }
 
 void add_comparing_options(Flags& flags, ModelOptions& options) {
-  flags.text("--simd", "NAME", options.simd, "For comparing: avx512vnni, avx2, neon-dotprod, portable");
+  flags.text("--simd", "NAME", options.simd, "SIMD target: avx512vnni, avx2, neon-dotprod, portable");
   flags.choice("--io", "NAME", {"auto", "io_uring", "pread"}, options.io,
-               "For comparing: what streams weights: auto, io_uring, pread");
+               "What streams weights: auto, io_uring, pread");
 }
 
 void add_context_options(Flags& flags, ContextOptions& options) {
@@ -131,6 +132,10 @@ void add_context_options(Flags& flags, ContextOptions& options) {
 
 Status check_usage(const ModelOptions& options) {
   if (options.model.empty()) return invalid_argument("no model: give -m FILE");
+  if (!options.emulate_storage.empty()) {
+    const Result<io::StorageModel> drive = io::StorageModel::parse(options.emulate_storage);
+    if (!drive.ok()) return drive.status().with_context("--emulate-storage");
+  }
   if (options.memory.empty()) return {};
   const Result<uint64_t> bytes = parse_size(options.memory, 1000);
   if (!bytes.ok()) return bytes.status().with_context("--memory");
