@@ -55,7 +55,7 @@ uint64_t default_budget_bytes() {
 }
 
 void release_free_heap() {
-#if defined(__GLIBC__)
+#if defined(__GLIBC__) && !defined(LEANSTREAM_FOREIGN_HEAP)  // glibc is not ready to trim a heap that nobody uses
   ::malloc_trim(0);
 #endif
 }
